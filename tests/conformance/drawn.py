@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from stepwell.base.ids import GateToken, RunId, WorkerId
 from stepwell.core.graph import Graph, NodeSpec
-from stepwell.core.model import SETTLEMENTS, AttemptStatus, NodeStatus
+from stepwell.core.model import CONDITION, HEALED_LATE, PARENTS_SKIPPED, SETTLEMENTS, AttemptStatus, NodeStatus
 from tests.conformance.ops import lane
 
 RUNS = tuple(RunId(f"run-{i}") for i in range(5))
@@ -28,6 +28,7 @@ PAYLOADS = {
     "other error": b'{"type":"OSError"}',
 }
 SETTLED = tuple((status, node) for status, nodes in SETTLEMENTS.items() for node in sorted(nodes))
+REASONS = (None, CONDITION, PARENTS_SKIPPED, HEALED_LATE)
 ILLEGAL = ((AttemptStatus.COMPLETED, NodeStatus.FAILED), (AttemptStatus.SUPERSEDED, NodeStatus.READY))
 RUBBISH = ("", "rubbish", "c.0", "00001.00", "00001.65536", "00002.-1", "00001.999999999999999999999")
 UNSTARTED = (NodeStatus.PENDING, NodeStatus.READY, NodeStatus.WAITING)

@@ -29,7 +29,7 @@ def _check_parents(store: Store, run: RunRow, nodes: list[NodeRow]) -> None:
     graph = Graph.load(reader.get_graph(store, run.digest) or b"")
     for node, own in zip(nodes, graph.parents, strict=True):
         expected = parent_counters(nodes, own)
-        assert (node.waiting, node.live) == expected, f"{run.id} {node}: its parents say {expected}"
+        assert (node.waiting, node.skipped) == expected, f"{run.id} {node}: its parents say {expected}"
         assert node.status is not NodeStatus.READY or node.waiting == 0, f"{run.id} {node}: ready before its parents"
         assert node.status is not NodeStatus.PENDING or node.waiting > 0, f"{run.id} {node}: forgotten"
 

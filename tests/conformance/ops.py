@@ -197,6 +197,11 @@ def released(grant: Grant) -> Settle:
     return Settle(grant.attempt, AttemptStatus.RELEASED, NodeStatus.READY)
 
 
+def skipped(settlement: Grant | Settle, reason: str = CONDITION) -> Settle:
+    """The settlement of an attempt whose body is not called, because the node is skipped."""
+    return Settle(settlement.attempt, AttemptStatus.RELEASED, NodeStatus.SKIPPED, reason=reason)
+
+
 def work(store: Store, worker: str = WORKER, *, failing: Mapping[str, str] | Iterable[str] = (), **scope: Any) -> int:
     """Claim and settle until nothing is ready; nodes whose id is in `failing` fail. How many attempts it took."""
     doomed = set(failing)

@@ -78,6 +78,7 @@ from tests.conformance.drawn import (
     LANES,
     PAYLOADS,
     PURPOSES,
+    REASONS,
     RUBBISH,
     RUNS,
     SETTLED,
@@ -88,7 +89,7 @@ from tests.conformance.drawn import (
     number,
 )
 from tests.conformance.invariants import check_rows, check_tables
-from tests.conformance.ops import CHUNK, add_graph
+from tests.conformance.ops import CHUNK, add_graph, skipped
 
 GOOD = (AttemptStatus.COMPLETED, NodeStatus.COMPLETED)
 NAMES = ("summarise", "Ümläut @ 7")
@@ -349,14 +350,23 @@ class SameAsMemory(RuleBasedStateMachine):
         delay=st.sampled_from((None, SECOND, 10 * SECOND)),
         lines=st.lists(st.sampled_from(sorted(PAYLOADS)), max_size=2),
         postponed=st.booleans(),
+        reason=st.sampled_from(REASONS),
         now=st.booleans(),
     )
     def settle(
-        self, which: int, how: Any, payloads: Any, delay: int | None, lines: list[str], postponed: bool, now: bool
+        self,
+        which: int,
+        how: Any,
+        payloads: Any,
+        delay: int | None,
+        lines: list[str],
+        postponed: bool,
+        reason: str | None,
+        now: bool,
     ) -> None:
         recorded = tuple(("effect", PAYLOADS[name] or b"") for name in lines)
         given = (PAYLOADS[name] for name in payloads)
-        self.ask(Settle(self.attempt(which), *how, *given, delay, postponed, recorded), now)
+        self.ask(Settle(self.attempt(which), *how, *given, delay, postponed, reason, recorded), now)
 
     @rule(take=st.lists(number, min_size=1, max_size=8), well=st.booleans(), then_claim=st.booleans())
     def settle_many(self, take: list[int], well: bool, then_claim: bool) -> None:
@@ -365,7 +375,8 @@ class SameAsMemory(RuleBasedStateMachine):
             how = GOOD if well or which % 4 else BAD
             recorded = (("checkpoint", b'"here"'),) if which % 5 == 0 else ()
             payloads = (b"%d" % (which % 3), b'{"type":"E%d"}' % (which % 3))
-            self.ask(Settle(self.attempt(which), *how, *payloads, lines=recorded), False)
+            settlement = Settle(self.attempt(which), *how, *payloads, lines=recorded)
+            self.ask(skipped(settlement) if which % 7 == 0 else settlement, False)
         if then_claim:
             self.claim(WORKERS[0], ((LANES[0], 3), (LANES[2], 4)), RUNS, None, False)
         self.commit()
@@ -384,7 +395,8 @@ class SameAsMemory(RuleBasedStateMachine):
         for _ in range(links):
             found = self.memory._state.attempt(*split_attempt_id(attempt))
             run = RUNS[0] if found is None else found.run.id
-            known, self.batch = len(self.attempts), [Settle(attempt, *GOOD, b"null")]
+            settlement = Settle(attempt, *GOOD, b"null")
+            known, self.batch = len(self.attempts), [skipped(settlement) if which % 3 == 0 else settlement]
             self.claim(worker, tuple((lane, 1 + which % 2) for lane in lanes), (run,), None, False)
             batch = list(self.batch)
             self.commit()

@@ -25,7 +25,16 @@ from tests.servers.redis_server import RedisServer
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("docs/*.md"), *ROOT.glob("*.md")])
-RUN_WHOLE = ("asyncio.md", "coming-from.md", "fastapi.md", "index.md", "policies.md", "testing.md", "README.md")
+RUN_WHOLE = (
+    "asyncio.md",
+    "branching.md",
+    "coming-from.md",
+    "fastapi.md",
+    "index.md",
+    "policies.md",
+    "testing.md",
+    "README.md",
+)
 """Pages whose Python blocks are programs; those of one page are run one after the other, in one namespace."""
 RUN_ELSEWHERE = {
     "checkpoints.md": ("tests/history/test_pages.py", 2),
@@ -40,6 +49,7 @@ RUN_ELSEWHERE = {
 }
 """Which tests run the Python blocks of other pages, and how many those are."""
 DATA = {
+    "branching.md": ({"yaml": 1}, "tests/define/document/test_conditions.py"),
     "documents.md": ({"yaml": 2}, "tests/docs/test_documents_page.py"),
     "dynamic.md": ({"json": 1}, "tests/docs/test_pages.py"),
     "handlers.md": ({"yaml": 7, "toml": 4}, "tests/handlers/test_handlers_page.py"),

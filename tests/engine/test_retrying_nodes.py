@@ -185,8 +185,8 @@ def test_the_limit_of_asking_for_later_is_a_thousand() -> None:
     def after(postponed: int) -> Verdict:
         return after_failure(spec, Failure([], later=later), failures=0, postponed=postponed, seed=1)
 
-    assert after(999) == ("FAILED", "WAITING", 7_000_000, True)
-    assert after(1_000) == ("FAILED", "FAILED", None, False)
+    assert after(999) == ("FAILED", "WAITING", 7_000_000, True, None)
+    assert after(1_000) == ("FAILED", "FAILED", None, False, None)
 
 
 @pytest.mark.parametrize("limit", [0, -1, 1.5, "3", None])

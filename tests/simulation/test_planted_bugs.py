@@ -2,16 +2,18 @@
 
 import pytest
 
-from tests.simulation.simulate import core_mutants
+from tests.simulation.simulate import branching_mutants, core_mutants
 from tests.simulation.simulate.explore import live
 from tests.simulation.simulate.mutants import MUTANTS
+
+HERE = (core_mutants.__name__, branching_mutants.__name__)
 
 
 def test_there_are_enough_of_them() -> None:
     assert len(MUTANTS) >= 40
 
 
-@pytest.mark.parametrize("name", [name for name in MUTANTS if MUTANTS[name].__module__ == core_mutants.__name__])
+@pytest.mark.parametrize("name", [name for name in MUTANTS if MUTANTS[name].__module__ in HERE])
 def test_a_planted_bug_is_noticed(name: str) -> None:
     notice(name)
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from hashlib import sha256
-from typing import Any, TypeAlias, TypeVar, Unpack
+from typing import Any, NamedTuple, TypeAlias, TypeVar, Unpack
 
 from ..base.clock import Duration
 from ..base.ids import NodeId
 from ..base.place import SourceLine, caller
 from ..base.words import count, shown
 from ..core.graph import NO_ARGS, Graph, GraphProblem, JobOptions, NodeSpec, SideEffects
+from ..core.graph.branching import perhaps_skipped
 from ..core.graph.spec import OPTIONS
 from ..errors import DefinitionError, GraphError
 from .classes.decorators import PREVIOUS, Previous
 from .code.address import address_of, find, is_address, loaded
 from .code.arguments import JobParameters, arguments_of, by_type
+from .code.conditions import named_condition
 from .code.jobs import NamedJob, named_job
 from .options import (
     OnFailure,
@@ -25,7 +27,7 @@ from .options import (
     checked_run_options,
     checked_workflow_name,
 )
-from .types.signatures import CONTEXT, STATE
+from .types.signatures import CONTEXT, STATE, parameters_of
 from .types.state import StateType, checked_state
 
 Item = TypeVar("Item")
@@ -34,6 +36,15 @@ Parents: TypeAlias = "str | Previous | Iterable[Parents] | None"
 
 _ID_DIGITS = 8
 _OWN = {CONTEXT: "context", STATE: "state"}
+
+
+class NamedCondition(NamedTuple):
+    """A condition of nodes: only its address is stored."""
+
+    address: str
+    function: Callable[..., Any]
+    needs: tuple[NodeId, ...]
+    """The nodes whose outputs its parameters receive, in order."""
 
 
 class FanOut(list[NodeId]):
@@ -82,6 +93,8 @@ class Builder:
         self._same_name: dict[str, int] = {}
         """How many nodes have a name, where more than one have."""
         self._jobs: dict[Job, NamedJob] = {}
+        self._conditions: dict[str, Callable[..., Any]] = {}
+        """By address."""
         self._named_by_text: list[range] = []
         """The positions of nodes whose jobs were not imported when they were added."""
         self._checked = 0
@@ -110,7 +123,8 @@ class Builder:
         place = caller()
         checked = checked_options(place, options)
         parents = self._parents(depends_on, place)
-        (added,) = self._add([(name, args)], self._job(job, place), parents, checked, place)
+        condition = self._condition(checked, place)
+        (added,) = self._add([(name, args)], self._job(job, place), parents, checked, place, condition)
         self._previous = (added,)
         return added
 
@@ -145,7 +159,8 @@ class Builder:
             (f"{prefix}_{index}" if naming is None else naming(item), {"item": item} if args is None else args(item))
             for index, item in enumerate(items)
         )
-        members = FanOut(self._add(named, known, parents, checked, place), parents)
+        condition = self._condition(checked, place)
+        members = FanOut(self._add(named, known, parents, checked, place, condition), parents)
         self._previous = tuple(members) or parents
         return members
 
@@ -154,10 +169,32 @@ class Builder:
         if self._graph is None:
             try:
                 state = None if self._state is None else address_of(self._state.declared)
-                self._graph = Graph(self._specs, state=state)
+                graph = Graph(self._specs, state=state)
+                if problems := self._without_defaults(graph):
+                    raise GraphError(problems)
+                self._graph = graph
             except GraphError as error:
                 raise GraphError(self._explained(error.problems), where=self._place) from None
         return self._graph
+
+    def _without_defaults(self, graph: Graph) -> list[GraphProblem]:
+        """Parameters of conditions that have no default, and whose nodes may be skipped."""
+        required: dict[int, list[int]] = {}
+        positions = {spec.id: position for position, spec in enumerate(self._specs)} if self._conditions else {}
+        for position, spec in enumerate(self._specs if self._conditions else ()):
+            if spec.when is not None:
+                takes = parameters_of(self._conditions[spec.when])
+                named = zip(takes.names, spec.needs, strict=True)
+                required[position] = [positions[node] for name, node in named if name in takes.required]
+        skipped = perhaps_skipped(self._specs, required, *graph.shape) if required else ()
+        return [
+            GraphProblem(
+                self._specs[position].id,
+                f"the parameter of its condition, {self._specs[above].name!r}, has no default, and that node may be skipped: "
+                f"write {self._specs[above].name}=None",
+            )
+            for position, above in skipped
+        ]
 
     def _check_named_jobs(self) -> None:
         """Import the jobs that were given as texts and check the args of their nodes, each once.
@@ -197,9 +234,10 @@ class Builder:
         parents: tuple[NodeId, ...],
         options: Options,
         place: SourceLine,
+        condition: NamedCondition | None,
     ) -> list[NodeId]:
         """Add nodes that differ only in name and args. With 100,000 nodes, this loop is where the time goes."""
-        rest = self._rules(options, job.is_async)
+        rest = self._rules(options, job.is_async, condition)
         # Check everything before adding anything: making names and args may raise.
         own = (CONTEXT,) if self._state is None else (CONTEXT, STATE)
         function = job.function or loaded(job.address)
@@ -221,14 +259,28 @@ class Builder:
         self._graph = None
         return added
 
-    def _rules(self, options: Options, is_async: bool) -> tuple[Any, ...]:
+    def _rules(self, options: Options, is_async: bool, condition: NamedCondition | None) -> tuple[Any, ...]:
         """The last fields of nodes with these options; the latest are remembered, since most nodes have the same."""
         known, was_async, rules = self._last_rules
         if options is not known or is_async is not was_async:
             own = options.under(self._options.nodes).of_spec(is_async)
+            if condition is not None:
+                own |= {"when": condition.address, "needs": condition.needs}
+                self._conditions[condition.address] = condition.function
             rules = NodeSpec(NodeId(""), "", **own)[OPTIONS:]
             self._last_rules = options, is_async, rules
         return rules
+
+    def _condition(self, options: Options, place: SourceLine) -> NamedCondition | None:
+        """The condition of a node, and the nodes whose outputs its parameters receive."""
+        if options.when is None:
+            return None
+        try:
+            address, function = named_condition(options.when)
+        except DefinitionError as error:
+            raise DefinitionError(str(error), where=place) from None
+        names = parameters_of(function).names
+        return NamedCondition(address, function, tuple(self._id(name, place, "when") for name in names))
 
     def _new_id(self, name: str, ordinal: int) -> NodeId:
         """An id from the name and how many nodes had it before, as short as possible: 32 bits are too few for 100,000."""
@@ -239,17 +291,17 @@ class Builder:
         self._ids.add(node)
         return NodeId(node)
 
-    def _id(self, text: str, place: SourceLine) -> NodeId:
+    def _id(self, text: str, place: SourceLine, option: str = "depends_on") -> NodeId:
         """The id that a name or an id means."""
         if text in self._ids:
             return NodeId(text)
         if text not in self._named:
             raise DefinitionError(
-                f"depends_on={text!r}: {self.workflow_name} has no node of this name yet; add it first", where=place
+                f"{option}={text!r}: {self.workflow_name} has no node of this name yet; add it first", where=place
             )
         if text in self._same_name:
             raise DefinitionError(
-                f"depends_on={text!r}: {self._same_name[text]} nodes have this name; use the id that node() or "
+                f"{option}={text!r}: {self._same_name[text]} nodes have this name; use the id that node() or "
                 f"fan_out() returned",
                 where=place,
             )

@@ -33,11 +33,21 @@ class Options(NamedTuple):
         key: Callable[..., Any] | None = self.written.get("idempotency_key")
         return key
 
+    @property
+    def when(self) -> Callable[..., Any] | str | None:
+        """The condition as it was written. A NodeSpec has its name."""
+        condition: Callable[..., Any] | str | None = self.written.get("when")
+        return condition
+
     def of_spec(self, is_async: bool) -> dict[str, Any]:
-        """The fields of a NodeSpec. The body runs in a process if asked for, else on the loop or in a thread."""
+        """The fields of a NodeSpec, but for its condition. The body runs in a process if asked for, else on the loop or in a
+        thread."""
         in_process = self.written.get("isolation") == "process"
         body: Body = "process" if in_process else "loop" if is_async else "thread"
-        return {name: value for name, value in self.written.items() if name in NodeSpec._fields} | {"body": body}
+        fields = NodeSpec._fields
+        return {name: value for name, value in self.written.items() if name in fields and name != "when"} | {
+            "body": body
+        }
 
 
 _PLAIN = Options()

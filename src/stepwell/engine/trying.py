@@ -21,7 +21,9 @@ def rendered(document: Document, node: str, outputs: Mapping[str, Any], input: M
     """The config of a node as its body would get it; secrets stay references."""
     spec = document.graph.nodes[node]
     _check_outputs(spec.needs, outputs)
-    body = Bodies(handlers=document.handlers, finder=ANYTHING).find(spec) if ":" not in (spec.job or "") else None
+    body = (
+        Bodies(handlers=document.handlers, finder=ANYTHING).unconditional(spec) if ":" not in (spec.job or "") else None
+    )
     if not isinstance(body, HandledBody):  # a function: nothing is imported to show what it would get
         body = HandledBody.of_function(spec)
     context = SimpleNamespace(run_id="run", outcome={})
@@ -45,7 +47,7 @@ def tried(
     parents = tuple(dict.fromkeys((*spec.depends_on, *spec.needs)))
     _check_outputs(parents, outputs)
     known = [NodeSpec(each, each, job=f"{__name__}:given", args={"output": outputs[each]}) for each in parents]
-    graph = Graph([*known, spec._replace(depends_on=parents)])
+    graph = Graph([*known, spec._replace(depends_on=parents, when=None)])
     bodies = Bodies(jobs={f"{__name__}:given": given}, finder=ForData(jobs), handlers=handlers)
     definition = Definition(document.name, None, graph, document.checked_input(input), "fail_fast", None, bodies)
     with Engine("memory://", handlers=handlers, jobs=jobs) as engine:

@@ -38,6 +38,7 @@ from tests.conformance.suite.reading import *
 from tests.conformance.suite.records import *
 from tests.conformance.suite.restoring import *
 from tests.conformance.suite.settling import *
+from tests.conformance.suite.skipping import *
 from tests.conformance.suite.sweeping import *
 from tests.conformance.suite.versions import *
 

@@ -147,13 +147,16 @@ def test_finishing_opens_the_gate_and_derives_the_counters(store: Store, clock: 
     assert reader.require_run(store, RUN).status is RunStatus.COMPLETED
 
 
-def test_a_skipped_parent_is_satisfied_and_not_live(store: Store) -> None:
+@pytest.mark.parametrize(("reason", "counted"), [(HEALED_LATE, 0), (CONDITION, 1)])
+def test_a_skipped_parent_is_satisfied_and_counted_unless_a_heal_added_it_too_late(
+    store: Store, reason: str, counted: int
+) -> None:
     of = start(store, graph(a="", b="", c="a b", d="a"))
-    enact(store, "heal", RunStatus.RUNNING, changed(node(store, of.index["a"]), NodeStatus.SKIPPED, "healed"))
+    enact(store, "heal", RunStatus.RUNNING, changed(node(store, of.index["a"]), NodeStatus.SKIPPED, reason))
     rows = {str(row.id): row for row in reader.all_nodes(store, RUN)}
-    assert (rows["c"].status, rows["c"].waiting, rows["c"].live) == (NodeStatus.PENDING, 1, 1)
-    assert (rows["d"].status, rows["d"].waiting, rows["d"].live) == (NodeStatus.READY, 0, 0)
-    assert (rows["a"].status, rows["a"].reason) == (NodeStatus.SKIPPED, "healed")
+    assert (rows["c"].status, rows["c"].waiting, rows["c"].skipped) == (NodeStatus.PENDING, 1, counted)
+    assert (rows["d"].status, rows["d"].waiting, rows["d"].skipped) == (NodeStatus.READY, 0, counted)
+    assert (rows["a"].status, rows["a"].reason) == (NodeStatus.SKIPPED, reason)
 
 
 def test_a_node_whose_parent_was_taken_back_is_not_ready(store: Store) -> None:

@@ -9,7 +9,7 @@ import pytest
 from stepwell.base.ids import Digest, NodeId
 from stepwell.core.graph import Arranged, Graph, NodeSpec
 from stepwell.core.kernel.healing import POSSIBLE_RENAME, arrange, heal, judge, possible_rename
-from stepwell.core.model import NodeRow, NodeStatus, RunStatus
+from stepwell.core.model import CONDITION, HEALED_LATE, NodeRow, NodeStatus, RunStatus
 from tests.core.kernel.facts import graph, known, run_row
 
 P, R, W, X = NodeStatus.PENDING, NodeStatus.READY, NodeStatus.WAITING, NodeStatus.RUNNING
@@ -162,10 +162,21 @@ def test_late_is_told_from_far_below_and_not_from_beside() -> None:
     assert {node: status for node, (status, _, _) in found.items()} == {"b": S, "c": S}
 
 
-def test_a_new_node_with_only_skipped_parents_is_skipped_and_so_is_the_next() -> None:
+def test_a_new_node_whose_parents_all_came_too_late_is_skipped_and_so_is_the_next() -> None:
     before = graph(a="", s="a")
     after = versions(before, graph(a="", s="a", n="s", m="n", k="s a", j=""))
-    assert set(healed(before, after, a=C, s=S, n=P, m=P, k=P, j=P)) == {"n", "m"}
+    late = [
+        row._replace(reason=HEALED_LATE if row.id == "s" else None) for row in rows(after, a=C, s=S, n=P, m=P, k=P, j=P)
+    ]
+    changes = heal(run_row(after), late, before, after).changes
+    assert {after.order[change.index]: change.reason for change in changes} == {"n": HEALED_LATE, "m": HEALED_LATE}
+
+
+def test_a_new_node_below_one_that_was_skipped_by_its_condition_joins_and_is_judged_when_it_is_claimed() -> None:
+    before = graph(a="", s="a")
+    after = versions(before, graph(a="", s="a", n="s", m="n"))
+    skipped = [row._replace(reason=CONDITION if row.id == "s" else None) for row in rows(after, a=C, s=S, n=P, m=P)]
+    assert heal(run_row(after), skipped, before, after).changes == []
 
 
 def test_an_old_node_before_completed_ones_still_runs() -> None:

@@ -78,8 +78,8 @@ def test_a_transient_failure_counts_and_waits_as_long_as_it_was_told() -> None:
 
 
 def test_what_was_asked_to_stop_or_was_lost() -> None:
-    assert stopped(spec()) == (AttemptStatus.CANCELLED, NodeStatus.CANCELLED, None, False)
-    assert stopped(spec(on_lost="interrupt")) == (AttemptStatus.CANCELLED, NodeStatus.INTERRUPTED, None, False)
+    assert stopped(spec()) == (AttemptStatus.CANCELLED, NodeStatus.CANCELLED, None, False, None)
+    assert stopped(spec(on_lost="interrupt")) == (AttemptStatus.CANCELLED, NodeStatus.INTERRUPTED, None, False, None)
     assert lost(spec())[:2] == (AttemptStatus.LOST, NodeStatus.READY)
     assert lost(spec(on_lost="interrupt"))[:2] == (AttemptStatus.LOST, NodeStatus.INTERRUPTED)
 

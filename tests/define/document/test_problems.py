@@ -326,6 +326,8 @@ NODE_FORMS: dict[str, tuple[list[Any], list[Any]]] = {
     "timeout_seconds": ([0.5, 30], [0, -1, "30", True, None]),
     "name": (["x", "a b"], ["", 7, None]),
     "description": (["", "x"], [7, None]),
+    "when": (["{{ input.x }}", "{{ 1 < 2 }}"], ["", "input.x", "{{ x", 7, True, None]),
+    "join": (["any", "all"], ["one", "", 7, None]),
     "retry": (
         [1, 3, {"max_attempts": 1}, {"max_attempts": 2, "base_delay": 0.5, "max_delay": 0.5, "retry_on": ["a.B"]}],
         [

@@ -17,6 +17,7 @@ from stepwell.base.ids import AttemptId, RunId, WorkerId
 from stepwell.core.kernel.settling import CANCELLED
 from stepwell.core.model import AttemptStatus, Claimed, Gate, Refused, RunNews, Settle
 from stepwell.core.model.outputs import Completion
+from stepwell.define.code.conditions import SKIP
 from stepwell.engine.bodies.attempt import Attempt, settle
 from stepwell.engine.bodies.held import Held
 from stepwell.engine.bodies.host import Services
@@ -29,7 +30,7 @@ from stepwell.engine.worker.lease import LeaseState
 from stepwell.engine.worker.timetable import Timetable
 from stepwell.errors import Stopped, StoreError
 from tests.simulation.simulate.asking import LATER
-from tests.simulation.simulate.workload import result_of, speaks
+from tests.simulation.simulate.workload import holds, result_of, speaks
 
 if TYPE_CHECKING:
     from tests.simulation.simulate.world import World
@@ -267,13 +268,15 @@ class Worker(Actor):
         self.bodies.running.remove(body)
         held, attempt = body.held, body.attempt
         self._say(attempt, "ends")
+        order = held.facts.graph.order
+        inputs = {str(order[index]): decode(output) for index, output in held.inputs}
         if held.stop and self.world.obeys(held):
             self._finish(held, attempt.raised(Stopped("asked to")))
+        elif not holds(held.spec, inputs):
+            self._finish(held, attempt.returned(SKIP))
         elif body.count <= self.world.workload.behaviour(held.spec.id).fails:
             self._finish(held, attempt.raised(RuntimeError(f"body {body.count} of {held.spec.id}")))
         else:
-            order = held.facts.graph.order
-            inputs = {str(order[index]): decode(output) for index, output in held.inputs}
             self._finish(held, attempt.returned(result_of(held.spec.id, inputs)))
 
     def _say(self, attempt: Attempt, text: str) -> None:

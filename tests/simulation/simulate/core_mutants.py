@@ -55,10 +55,10 @@ def _fence_by_number() -> Any:
 def _double_decrement() -> Any:
     original = running.lower
 
-    def lower(run: Any, child: Any) -> None:
-        original(run, child)
+    def lower(run: Any, child: Any, *, skipped: bool) -> None:
+        original(run, child, skipped=skipped)
         if child.waiting > 0:
-            original(run, child)
+            original(run, child, skipped=skipped)
 
     return patch.object(running, "lower", lower)
 
@@ -71,7 +71,7 @@ def _repeat_releases() -> Any:
         verdict = original(op, attempt, moving, now)
         if verdict == "repeated" and attempt.status is AttemptStatus.COMPLETED:
             for child in attempt.run.graph.children[attempt.index]:
-                running.lower(attempt.run, attempt.run.nodes[child])
+                running.lower(attempt.run, attempt.run.nodes[child], skipped=False)
         return verdict
 
     return patch.object(running, "_settle_one", settle)

@@ -181,6 +181,8 @@ SOMETIMES = (
     "a worker serves some queues only",
     "a body ends its process",
     "a worker drains for a suspect",
+    "a condition does not hold",
+    "a node is skipped with its parents",
 )
 """States that a survey of thousands of seeds must have reached, or it proves little."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -65,11 +65,28 @@ def result_of(node: str, inputs: Mapping[str, Any]) -> str:
     return sha256(repr((node, sorted(inputs.items()))).encode()).hexdigest()[:12]
 
 
-def expected_outputs(graph: Graph) -> dict[str, str]:
-    """The outputs of a run without any fault, computed without the engine."""
+def holds(spec: NodeSpec, inputs: Mapping[str, Any]) -> bool:
+    """Whether the condition of a node holds: a function of what its parents returned, and of nothing else."""
+    if spec.when == "sometimes":
+        return int(result_of(f"{spec.id}?", inputs), 16) % 2 == 0
+    return spec.when != "never"
+
+
+def expected_outputs(graph: Graph, late: Collection[str] = (), decided: Collection[str] = ()) -> dict[str, str]:
+    """The outputs of a run without any fault, computed without the engine. `late`: nodes that a heal added too late;
+    `decided`: nodes that were skipped before it."""
     outputs: dict[str, str] = {}
+    skipped: set[str] = set()
     for spec in sorted(graph, key=lambda spec: graph.ranks[graph.index[spec.id]]):
-        outputs[spec.id] = result_of(spec.id, {parent: outputs[parent] for parent in spec.needs})
+        inputs = {parent: outputs[parent] for parent in spec.needs if parent in outputs}
+        gone = [parent in skipped for parent in spec.depends_on]
+        without_parents = bool(gone) and (any(gone) if spec.join == "all" else all(gone))
+        if spec.id in late:
+            continue
+        if without_parents or spec.id in decided or not holds(spec, inputs):
+            skipped.add(spec.id)
+        else:
+            outputs[spec.id] = result_of(spec.id, inputs)
     return outputs
 
 
@@ -105,6 +122,12 @@ def shapes() -> dict[str, Workload]:
     first = _graph({"a": "", "b": "a", "c": "b"})
     deployed = _graph({"a": "", "x": "a", "b": "a x", "d": "b"}, b={"needs": (NodeId("a"),)})
     side_by_side, one_after_the_other = _graph({"a": "", "b": ""}), _graph({"a": "", "b": "a"}, b={"needs": ()})
+    branched = _graph({"a": "", "b": "a", "c": "b", "d": "b a"}, b={"when": "never"})
+    joined = _graph({"a": "", "b": "a", "c": "a", "d": "b c", "e": "d c"}, b={"when": "never"}, d={"join": "all"})
+    choosing = _graph({"a": "", "b": "a", "c": "b"}, b={"when": "never"})
+    deployed_above = _graph(
+        {"a": "", "b": "a", "x": "a", "y": "x", "c": "b x"}, b={"when": "never"}, c={"needs": (NodeId("b"),)}
+    )
     both_slow = {"a": Behaviour(seconds=0.2), "b": Behaviour(seconds=0.2)}
     slow = {"a": Behaviour(seconds=0.05)}
     failing, stubborn = {"b": Behaviour(fails=1)}, Behaviour(seconds=1, obeys=False)
@@ -131,6 +154,11 @@ def shapes() -> dict[str, Workload]:
             Workload("reattempt", _graph({"a": "", "b": "a"}), {}, asks=("reattempt",)),
             Workload("cascade", chain, {}, asks=("late cascade",), chunk=2),
             Workload("fork", _graph({"a": "", "b": "a"}), {}, asks=("late fork",)),
+            Workload("condition", branched, {}),
+            Workload("condition and join", joined, {"c": Behaviour(fails=1)}, "finish"),
+            Workload("condition again", choosing, {}, asks=("late cascade",)),
+            Workload("fork below a condition", choosing, {}, asks=("late fork",)),
+            Workload("heal beside a condition", choosing, {}, asks=("late heal",), later=deployed_above),
             Workload("heal", first, {"b": Behaviour(seconds=0.05)}, asks=("heal",), later=deployed),
             Workload("heal late", first, {"c": Behaviour(fails=1, seconds=0.5)}, asks=("late heal",), later=deployed),
             Workload("heal between", side_by_side, both_slow, asks=("heal",), later=one_after_the_other),
@@ -213,6 +241,10 @@ def random_workload(rng: random.Random) -> Workload:
             options[name]["on_lost"] = "interrupt"
         if rng.random() < 0.2:
             options[name]["body"] = "loop"
+        if rng.random() < 0.2:
+            options[name]["when"] = rng.choice(["never", "sometimes", "always"])
+        if rng.random() < 0.15:
+            options[name]["join"] = "all"
         if rng.random() < 0.1:
             options[name]["queue"] = "gpu"
         behaviours[name] = Behaviour(

@@ -13,10 +13,12 @@ from stepwell.base.clock import SECOND, ManualClock, microseconds
 from stepwell.base.codec import decode
 from stepwell.base.ids import ClaimId, RunId
 from stepwell.core.kernel.audit import Stored, audit
-from stepwell.core.kernel.healing import HEALED_LATE
 from stepwell.core.kernel.layout import add_graph
 from stepwell.core.model import (
+    CONDITION,
+    HEALED_LATE,
     NODE_FAILED,
+    PARENTS_SKIPPED,
     Append,
     AttemptStatus,
     Claim,
@@ -44,7 +46,6 @@ from stepwell.core.store.memory import MemoryStore
 from stepwell.core.store.memory.state import RunState
 from stepwell.define import Bodies
 from stepwell.engine.bodies.held import Held, RunFacts
-from stepwell.engine.procedures.forking import SKIPPED_IN_ORIGIN
 from stepwell.engine.procedures.procedure import Commit, Procedure, Wish, perform
 from stepwell.errors import StoreError
 from tests.simulation.simulate.actors import LEASE, Actor, Call, Option, User, Worker, start
@@ -172,6 +173,7 @@ class World:
         if held.attempt in self._begun_attempts:
             raise Violation(f"attempt {held.attempt} of {node} begins twice")
         self._begun_attempts.add(held.attempt)
+        self._check_parents_ran(held)
         behaviour = self.workload.behaviour(node)
         if behaviour.fails < self._begins[run, node] <= behaviour.fails + behaviour.unstorable:
             self._unstorable.add(held.attempt)
@@ -187,6 +189,16 @@ class World:
             if self._begins[run, node] > requests:
                 raise Violation(f"{node} promised at most one body for each request; {worker} begins one more")
         return self._begins[run, node]
+
+    def _check_parents_ran(self, held: Held) -> None:
+        """A body begins only if some of the parents of its node ran, with `join="all"` only if all did."""
+        record = self.store._state.runs.get(held.facts.run_id)
+        if record is None or self._tail_lost or record.heals:
+            return
+        parents = [record.nodes[parent] for parent in record.graph.rows[held.index].parents]
+        gone = [node.status is NodeStatus.SKIPPED and node.reason != HEALED_LATE for node in parents]
+        if gone and (any(gone) if held.spec.join == "all" else all(gone)):
+            raise Violation(f"the body of {held.spec.id} begins although its parents were skipped")
 
     # Events
 
@@ -564,10 +576,11 @@ class World:
         for record in self.store._state.runs.values():
             self._check(record, whole=True)
             self._forks.judge(record)
-            late = {node.layout.id for node in record.nodes if node.reason in (HEALED_LATE, SKIPPED_IN_ORIGIN)}
+            late = {node.layout.id for node in record.nodes if node.reason == HEALED_LATE}
             self.saw("a node comes too late", bool(late))
-            expected = expected_outputs(load(record.graph.document))
-            expected = {node: output for node, output in expected.items() if node not in late}
+            self.saw("a condition does not hold", any(node.reason == CONDITION for node in record.nodes))
+            self.saw("a node is skipped with its parents", any(node.reason == PARENTS_SKIPPED for node in record.nodes))
+            expected = expected_outputs(load(record.graph.document), late, _decided(record))
             outputs = {
                 record.nodes[attempt.index].layout.id: decode(attempt.output or b"null")
                 for attempt in record.attempts
@@ -594,9 +607,16 @@ class World:
         if problems:
             raise Violation("; ".join(problems))
         self.saw("a node is interrupted", any(node.status is NodeStatus.INTERRUPTED for node in record.nodes))
+        gone = {node.index for node in record.nodes if node.layout.removed}
+        skips = {
+            (entry.index, entry.attempt)
+            for entry in record.journal
+            if entry.status == NodeStatus.SKIPPED or (entry.status == NodeStatus.CANCELLED and entry.index in gone)
+        }
         for attempt in record.attempts:
             name = f"{attempt.claim}.{attempt.ordinal}"
-            if attempt.status is AttemptStatus.RELEASED and name in self._begun_attempts and not self._tail_lost:
+            given_back = attempt.status is AttemptStatus.RELEASED and (attempt.index, attempt.number) not in skips
+            if given_back and name in self._begun_attempts and not self._tail_lost:
                 raise Violation(f"{name} had begun and was given back as if it had not")
             if attempt.status is AttemptStatus.FAILED and name in self._unstorable:
                 self.saw("what cannot be stored is a failure")
@@ -610,6 +630,17 @@ class World:
 
     def _record(self, run: RunId) -> RunState:
         return self.store._state.runs[run]
+
+
+def _decided(record: RunState) -> set[str]:
+    """Nodes that were claimed before the run was healed for the last time, and skipped: a heal decides nothing again."""
+    healed = max((entry.seq for entry in record.journal if entry.kind == "healed"), default=0)
+    claimed = {(e.index, e.attempt) for e in record.journal if e.seq < healed and e.kind == "claimed"}
+    return {
+        node.layout.id
+        for node in record.nodes
+        if node.status is NodeStatus.SKIPPED and (node.index, node.attempt) in claimed
+    }
 
 
 def _may_move_again(ops: Any) -> bool:

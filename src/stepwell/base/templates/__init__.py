@@ -11,5 +11,5 @@ from .config import Config, compile_config
 from .errors import Missing, TemplateError
 from .frames import Reference, Scope
 from .limits import parsing_at_most
-from .template import Expression, Template, compile_expression, compile_template, is_template
-from .values import NodeOutput, TextWithFields
+from .template import Expression, Template, compile_condition, compile_expression, compile_template, is_template
+from .values import NodeOutput, SkippedOutput, TextWithFields

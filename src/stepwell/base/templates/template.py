@@ -118,6 +118,13 @@ def compile_expression(text: str) -> Expression:
     return Expression(text, known.references, run)
 
 
+def compile_condition(text: str) -> Expression:
+    """The expression of a condition, which is written as exactly one `{{ expression }}`."""
+    if not (text.startswith("{{") and text.endswith("}}")):
+        raise TemplateError("expected exactly one expression in {{ }}, as in {{ check.result }}")
+    return compile_expression(text[2:-2])
+
+
 def _shaped_template(text: str) -> Template | None:
     """A template that is exactly one expression, of a shape that may be known."""
     if not text.startswith("{{") or not text.endswith("}}"):

@@ -36,6 +36,19 @@ class NodeOutput:
         return field(value, name, shown)
 
 
+class SkippedOutput:
+    """A node in a scope that was skipped: it has no output, and `default` stands for it."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def missing(self) -> Missing:
+        advice = f"say what stands for it with {self.name}.result | default(...)"
+        return Missing(f"node {self.name!r} was skipped and has no output: {advice}")
+
+
 class TextWithFields:
     """A text in a scope that has fields as well: `entity` is its id, `entity.date` one of its variables."""
 
@@ -57,6 +70,8 @@ def field(value: Any, name: str, shown: str) -> Any:
         return value.field(name, shown)
     if kind is TextWithFields:
         return field(value.fields, name, shown)
+    if kind is SkippedOutput:
+        raise value.missing()
     raise Missing(f"{shown}: {described(value)} has no fields")
 
 
@@ -70,6 +85,8 @@ def item(value: Any, key: Any, shown: str) -> Any:
         value = value.value
     if type(value) is TextWithFields:
         value = value.text
+    if type(value) is SkippedOutput:
+        raise value.missing()
     if type(value) is not list and type(value) is not str:
         raise Missing(f"{shown}: {described(value)} has no items")
     if not -len(value) <= key < len(value):
@@ -117,6 +134,8 @@ def plain(value: Any, shown: str) -> Any:
     """A value used as a whole. For a node, the template must say which part of its output is meant."""
     if type(value) is TextWithFields:
         return value.text
+    if type(value) is SkippedOutput:
+        raise value.missing()
     if type(value) is NodeOutput:
         raise TemplateError(f"{shown} is a node: write {shown}.output, or {shown}.result for its main field")
     return value

@@ -197,6 +197,11 @@ class Graph:
         return len(set(self.named[name]) - self.removed)
 
     @property
+    def shape(self) -> tuple[Sequence[Sequence[int]], Sequence[int]]:
+        """By position in the declaration the positions of the parents, and all positions, parents first."""
+        return self._inspected.parents, self._inspected.sequence
+
+    @property
     def jobs(self) -> list[str | None]:
         """In the order of declaration."""
         return [spec.job for spec in self]

@@ -17,6 +17,8 @@ Body = Literal["thread", "loop", "process"]
 OnLost = Literal["rerun", "interrupt"]
 Isolation: TypeAlias = Literal["thread", "process"]
 Kind = Literal["step", "task"]
+Join = Literal["any", "all"]
+"""Which parents a node needs to have run: a node whose parents were all skipped is skipped too, or as soon as one was."""
 SideEffects = Literal["pure", "recordable", "opaque"]
 """Whether a replay runs a body again (`pure`: no side effects; `recordable`: all recorded) or returns its output (`opaque`)."""
 
@@ -36,6 +38,8 @@ class JobOptions(TypedDict, total=False):
     queue: str
     side_effects: SideEffects
     transaction: bool
+    when: Callable[..., Any] | str | None
+    join: Join
 
 
 class MethodOptions(JobOptions, total=False):
@@ -158,6 +162,23 @@ NODE_OPTIONS = (
         "one transaction ([effects exactly once](postgres.md#effects-exactly-once))",
     ),
     Option(
+        "when",
+        Callable[..., Any] | str | None,
+        'a function of what ancestors returned, as in lambda check: check["ok"], or its name',
+        lambda value: value is None or callable(value) or is_text(value),
+        None,
+        "when=lambda check: …",
+        "a condition on what ancestors returned: if it does not hold, the node is SKIPPED ([branching](branching.md))",
+        in_documents="when",
+    ),
+    _choice(
+        "join",
+        Join,
+        "any",
+        "skip the node if all of its parents were skipped, or as soon as one was ([branching](branching.md#joins))",
+        "join",
+    ),
+    Option(
         "idempotency_key",
         Callable[..., Any] | None,
         'a function of self, as in lambda self: f"order-{self.order_id}"',
@@ -219,6 +240,9 @@ class NodeSpec(NamedTuple):
     """Its body gets `ctx.db`, a transaction on the server of the store, with which its completion is committed."""
     own_key: bool = False
     """A function of its method, `idempotency_key=`, makes what `ctx.idempotency_key` gives."""
+    when: str | None = None
+    """Its condition: the name of a function of its class, the address of one, or in a document an expression."""
+    join: Join = "any"
 
     @property
     def lane(self) -> Lane:

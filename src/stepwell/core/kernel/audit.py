@@ -18,6 +18,7 @@ from ..model import (
     GateState,
     NodeStatus,
     RunStatus,
+    was_skipped,
 )
 from ..model.rows import AttemptRow, JournalRow, NodeRow, RunRow
 
@@ -102,10 +103,10 @@ def counts(nodes: Sequence[NodeRow]) -> RunCounts:
 
 
 def parent_counters(nodes: Sequence[NodeRow], parents: Sequence[int]) -> tuple[int, int]:
-    """(parents not yet satisfied, parents not skipped) of a node."""
-    statuses = [nodes[parent].status for parent in parents]
-    unsatisfied = sum(status not in SATISFIED_NODES for status in statuses)
-    return unsatisfied, sum(status is not NodeStatus.SKIPPED for status in statuses)
+    """(parents not yet satisfied, parents that were skipped) of a node."""
+    rows = [nodes[parent] for parent in parents]
+    unsatisfied = sum(row.status not in SATISFIED_NODES for row in rows)
+    return unsatisfied, sum(was_skipped(row.status, row.reason) for row in rows)
 
 
 def _counters(stored: Stored) -> Iterable[str]:
@@ -117,8 +118,9 @@ def _counters(stored: Stored) -> Iterable[str]:
     if (run.open, run.active, run.failed) != tuple(counted._replace(active=run.active) if released_since else counted):
         yield f"the run counts {run.open, run.active, run.failed}, its nodes say {tuple(counted)}"
     healed = _healed(stored)
-    begun = (NodeStatus.RUNNING, NodeStatus.COMPLETED)  # in a healed run, perhaps with other parents
-    early = (NodeStatus.READY, *(() if healed else begun))
+    # In a healed run nodes may have begun with other parents; a fork shares what has completed before it skips nodes.
+    begun = () if healed or run.purpose == "fork" else (NodeStatus.RUNNING, NodeStatus.COMPLETED)
+    early = (NodeStatus.READY, *begun)
     for node, own in zip(stored.nodes, stored.graph.parents, strict=True):
         satisfied = all(stored.nodes[parent].status in SATISFIED_NODES for parent in own)
         if node.status in early and not satisfied and (run.gate is GateState.OPEN or not healed):
@@ -128,13 +130,13 @@ def _counters(stored: Stored) -> Iterable[str]:
     if run.gate is GateState.OPEN:  # opening the gate derives the counters again
         for node, own in zip(stored.nodes, stored.graph.parents, strict=True):
             expected = parent_counters(stored.nodes, own)
-            if (node.waiting, node.live) != expected and not _to_be_told(stored, node, expected):
-                yield f"{node.id}: its counters are {node.waiting, node.live}, its parents say {expected}"
+            if (node.waiting, node.skipped) != expected and not _to_be_told(stored, node, expected):
+                yield f"{node.id}: its counters are {node.waiting, node.skipped}, its parents say {expected}"
 
 
 def _to_be_told(stored: Stored, node: NodeRow, expected: tuple[int, int]) -> bool:
-    """Whether some of its parents have completed, and the store has yet to lower its counter."""
-    if not stored.run.releasing or node.live != expected[1]:
+    """Whether some of its parents are satisfied, and the store has yet to change its counters."""
+    if not stored.run.releasing or node.skipped > expected[1]:
         return False
     done = sum(stored.nodes[parent].status in SATISFIED_NODES for parent in stored.graph.parents[node.index])
     return expected[0] < node.waiting <= expected[0] + done
@@ -268,7 +270,7 @@ def folding(graphs: Sequence[Graph], journal: Iterable[JournalRow]) -> Iterator[
                 problems.append(f"attempt {number} of node {index} ended at {entry.seq} and was not running")
             attempts[index, number] = ENDED_BY[entry.kind]
             run_again(index, entry.status)
-            if entry.kind == "completed" and gate_open:
+            if nodes[index].satisfies and gate_open:
                 for child in children[index]:
                     if nodes[child] is NodeStatus.PENDING and not waiting[child]:
                         become(child, NodeStatus.READY)

@@ -8,10 +8,9 @@ from typing import Literal
 from ...base.ids import Digest, NodeId
 from ..graph import Arranged, Graph, NodeSpec
 from ..graph.order import reachable
-from ..model import SATISFIED_NODES, NodeChange, NodeRow, NodeStatus, RunRow
+from ..model import HEALED_LATE, SATISFIED_NODES, NodeChange, NodeRow, NodeStatus, RunRow
 from .plans import UNSTARTED, Plan, named, resume, unchanged
 
-HEALED_LATE = "healed_late"
 REMOVED = "removed"
 POSSIBLE_RENAME = "is it a rename? "
 """How the reason begins of a run that is PAUSED because a heal might do work twice."""
@@ -120,13 +119,13 @@ def _becomes(
 
 
 def _late(nodes: Sequence[NodeRow], graph: Graph, joining: Collection[int]) -> set[int]:
-    """New nodes above something that runs or has completed, and those whose parents are all skipped."""
+    """New nodes above something that runs or has completed, and those whose parents all come too late."""
     started = {row.index for row in nodes if row.status in (NodeStatus.RUNNING, NodeStatus.COMPLETED)}
     above = reachable(started, graph.parents)
     idle = UNSTARTED | {NodeStatus.CANCELLED}
     new = {index for index in joining if nodes[index].status in idle}
     late = above & new
-    skipped = late | {row.index for row in nodes if row.status is NodeStatus.SKIPPED}
+    skipped = late | {row.index for row in nodes if row.status is NodeStatus.SKIPPED and row.reason == HEALED_LATE}
     for index in sorted(new - late, key=lambda index: graph.ranks[index]):
         own = graph.parents[index]
         if own and all(parent in skipped for parent in own):

@@ -11,7 +11,19 @@ from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from ..graph import Graph
-from ..model import FAILED_NODES, NODE_FAILED, Finish, NodeChange, NodeRow, NodeStatus, RunRow, RunStatus
+from ..model import (
+    CONDITION,
+    FAILED_NODES,
+    NODE_FAILED,
+    PARENT_SKIPPED,
+    PARENTS_SKIPPED,
+    Finish,
+    NodeChange,
+    NodeRow,
+    NodeStatus,
+    RunRow,
+    RunStatus,
+)
 
 UNSTARTED = frozenset({NodeStatus.PENDING, NodeStatus.READY, NodeStatus.WAITING})
 RETRIED = frozenset({NodeStatus.FAILED, NodeStatus.UPSTREAM_FAILED, NodeStatus.CANCELLED, NodeStatus.INTERRUPTED})
@@ -76,7 +88,7 @@ def reattempt(
     rest of a half applied plan is found again.
     """
     asked = nodes[index]
-    ended = asked.status in (*RETRIED - {NodeStatus.UPSTREAM_FAILED}, NodeStatus.COMPLETED)
+    ended = asked.status in (*RETRIED - {NodeStatus.UPSTREAM_FAILED}, NodeStatus.COMPLETED) or _has_condition(asked)
     # Part of this plan may have been applied before rows changed, or before somebody died.
     asked_before = begun and asked.status is NodeStatus.PENDING and asked.attempt > 0
     if index in graph.removed or not (ended or asked_before):
@@ -116,11 +128,18 @@ def _stood_on(asked: NodeRow, below: Sequence[NodeRow], *, cascade: bool) -> str
     return None
 
 
+def _has_condition(row: NodeRow) -> bool:
+    """Whether the node was skipped by its own condition, which is evaluated again when the node is attempted again."""
+    return row.status is NodeStatus.SKIPPED and row.reason == CONDITION
+
+
 def _cannot_reattempt(row: NodeRow, *, gone: bool) -> str:
     if gone:
         return f"node {row.id!r} is no longer in the graph of the run"
     if row.status is NodeStatus.UPSTREAM_FAILED:
         return f"node {row.id!r} has never run ({row.reason}); attempt that one again, or retry the run"
+    if row.status is NodeStatus.SKIPPED and row.reason in (PARENTS_SKIPPED, PARENT_SKIPPED):
+        return f"node {row.id!r} was skipped with its parents; attempt the node again whose condition did not hold"
     if row.status is NodeStatus.SKIPPED:
         return f"node {row.id!r} was skipped ({row.reason}) and has nothing to attempt again"
     return f"node {row.id!r} is {row.status}: only a node that has ended can be attempted again"

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ...base.clock import MAX_SECONDS, microseconds
 from ..graph import NodeSpec, Retry
-from ..model import AttemptStatus, NodeStatus
+from ..model import PARENT_SKIPPED, PARENTS_SKIPPED, AttemptStatus, NodeStatus
 
 
 class Failure(NamedTuple):
@@ -35,12 +35,29 @@ class Verdict(NamedTuple):
     node: NodeStatus
     delay: int | None = None
     postponed: bool = False
+    reason: str | None = None
+    """Why the node is skipped."""
 
 
 COMPLETED = Verdict(AttemptStatus.COMPLETED, NodeStatus.COMPLETED)
 FAILED = Verdict(AttemptStatus.FAILED, NodeStatus.FAILED)
 CANCELLED = Verdict(AttemptStatus.CANCELLED, NodeStatus.CANCELLED)
 RELEASED = Verdict(AttemptStatus.RELEASED, NodeStatus.READY)
+
+
+def skipped(reason: str) -> Verdict:
+    """The body is not called, and the children of the node go on without it."""
+    return Verdict(AttemptStatus.RELEASED, NodeStatus.SKIPPED, reason=reason)
+
+
+def after_parents(spec: NodeSpec, parents: int, skipped_parents: int) -> Verdict | None:
+    """The verdict on a node of whose parents some were skipped; None if it runs all the same.
+
+    It runs if any of its parents ran, with `join="all"` only if all did.
+    """
+    if skipped_parents == parents:
+        return skipped(PARENTS_SKIPPED)
+    return skipped(PARENT_SKIPPED) if spec.join == "all" else None
 
 
 def after_failure(spec: NodeSpec, failure: Failure, *, failures: int, postponed: int, seed: int) -> Verdict:

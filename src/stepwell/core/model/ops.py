@@ -142,6 +142,8 @@ class Settle(NamedTuple):
     """With `node=WAITING`: microseconds until the node is due again."""
     postponed: bool = False
     """The body asked to be tried again later: that is counted, but not as a failure."""
+    reason: str | None = None
+    """Why the node becomes SKIPPED."""
     lines: tuple[tuple[str, bytes], ...] = ()
     """Kind and data of what is recorded of the attempt (effects, payloads, checkpoints): its last lines, from RECORDED on."""
 

@@ -83,6 +83,8 @@ class Grant(NamedTuple):
     """How often the run has switched to another graph: a graph that was cached before is outdated."""
     postponed: int = 0
     """How often the node has asked to be tried again later, since it was last asked for."""
+    skipped: int = 0
+    """How many of its parents were skipped."""
 
 
 class GraphSwitched(NamedTuple):

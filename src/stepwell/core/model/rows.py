@@ -77,8 +77,8 @@ class NodeRow(NamedTuple):
     """The number of the latest attempt, 0 before the first."""
     waiting: int
     """Parents that are not yet satisfied."""
-    live: int
-    """Parents that were not skipped."""
+    skipped: int
+    """Parents that were skipped, but for those that a heal has added too late: these count as if they had run."""
     failures: int
     """Failed and timed-out attempts since the node was last asked for."""
     losses: int

@@ -144,10 +144,19 @@ SETTLEMENTS: Mapping[AttemptStatus, frozenset[NodeStatus]] = {
     A.FAILED: frozenset({N.FAILED, N.WAITING}),
     A.TIMED_OUT: frozenset({N.FAILED, N.WAITING, N.INTERRUPTED}),
     A.CANCELLED: frozenset({N.CANCELLED, N.INTERRUPTED}),
-    A.RELEASED: frozenset({N.READY}),
+    A.RELEASED: frozenset({N.READY, N.SKIPPED}),
     A.LOST: frozenset({N.READY, N.INTERRUPTED}),
 }
 """How an attempt may end, and what its worker may then ask of the node."""
+
+CONDITION = "condition"
+"""The reason of a node that is SKIPPED because its condition did not hold."""
+PARENTS_SKIPPED = "parents_skipped"
+"""The same for a node all of whose parents were skipped."""
+PARENT_SKIPPED = "parent_skipped"
+"""The same for a node that runs only if none of its parents was skipped."""
+HEALED_LATE = "healed_late"
+"""The same for a node that a heal has added above work that was done without it. Its children count it as one that ran."""
 
 
 class RunVerb(NamedTuple):
@@ -242,6 +251,11 @@ LOOKS: Mapping[str, Look] = {
     "INTERRUPTED": Look("!", "magenta", "#fae8ff", "#a21caf"),
 }
 """By name: runs and nodes of one status look the same."""
+
+
+def was_skipped(status: NodeStatus, reason: str | None) -> bool:
+    """Whether a parent counts as skipped for its children."""
+    return status is NodeStatus.SKIPPED and reason != HEALED_LATE
 
 
 def may_settle(attempt: AttemptStatus, node: NodeStatus) -> bool:

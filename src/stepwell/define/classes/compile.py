@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import difflib
-import inspect
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from inspect import iscoroutinefunction
 from typing import Any, NamedTuple
 
 from ...base.ids import NodeId
 from ...base.place import SourceLine
-from ...core.graph import NO_ARGS, Graph, GraphProblem, NodeSpec, check
+from ...core.graph import NO_ARGS, Graph, GraphProblem, NodeSpec
+from ...core.graph.check import inspect
 from ...errors import DefinitionError, GraphError
-from ..code.invoke import MethodBody
+from ..code.conditions import Condition
+from ..code.invoke import MethodBody, frozen_instance
 from ..code.jobs import NamedJob, named_job
 from ..options import NodeDefaults, RunOptions
 from ..types.inputs import Input, inputs_of, stored_inputs
 from ..types.signatures import CONTEXT, STATE, Signature, names_where_written, parameters_of, signature_of, yields
 from ..types.state import StateType, state_of
+from .conditions import DeclaredCondition, check_defaults, declared_conditions
 from .decorators import Previous
 from .gather import DeclaredNode, Gathered, Report, gathered
 
@@ -79,6 +82,8 @@ class Compiled(NamedTuple):
     methods: Mapping[str, MethodBody]
     jobs: Mapping[str, Callable[..., Any]]
     state: StateType | None = None
+    conditions: Mapping[str, Condition] = NO_ARGS
+    """By node."""
 
 
 RESERVED_PREFIX = "workflow_"
@@ -106,10 +111,14 @@ def compiled(cls: type, place: SourceLine, options: RunOptions) -> Compiled:
             node = members.nodes[name]
             report(name, f"is an input and a {node.declaration.kind}; one of them needs another name ({node.place})")
     jobs = _jobs(members, report)
-    specs = _specs(members, inputs, jobs, report, options.nodes, has_state=state is not None)
+    conditions = declared_conditions(cls, members, inputs, report)
+    specs = _specs(members, inputs, jobs, conditions, report, options.nodes, has_state=state is not None)
     signatures = _signatures(cls, members, specs, jobs, report)
     if specs:
-        problems += [_with_place(problem, members) for problem in check(specs)]
+        inspected = inspect(specs)
+        problems += [_with_place(problem, members) for problem in inspected.problems]
+        if not problems:
+            check_defaults(specs, inspected, members, conditions, jobs, report)
     if problems:
         raise GraphError(problems, where=place)
     defaults = stored_inputs(inputs, {name: each.default for name, each in inputs.items() if not each.required})
@@ -124,17 +133,23 @@ def compiled(cls: type, place: SourceLine, options: RunOptions) -> Compiled:
                 cls,
                 defaults,
                 node.method,
-                spec.needs,
+                tuple(need for need in spec.needs if need in takes.names),
                 node.declaration.options.idempotency_key,
-                inspect.iscoroutinefunction(node.method),
+                iscoroutinefunction(node.method),
                 takes.takes_ctx,
                 state is not None and takes.takes_state,
                 converted,
                 signatures[spec.id],
             )
+    made = {
+        name: Condition(
+            function, takes, annotations, partial(frozen_instance, cls, defaults, converted) if has_self else None
+        )
+        for name, (function, takes, annotations, has_self) in conditions.items()
+    }
     functions = {job.address: job.function for job in jobs.values() if job.function is not None}
     graph = Graph(specs) if specs else None  # checked above, with places
-    return Compiled(place, options, inputs, graph, methods, functions, state)
+    return Compiled(place, options, inputs, graph, methods, functions, state, made)
 
 
 def _jobs(members: Gathered, report: Report) -> dict[str, NamedJob]:
@@ -175,6 +190,7 @@ def _specs(
     members: Gathered,
     inputs: Iterable[str],
     jobs: Mapping[str, NamedJob],
+    conditions: Mapping[str, DeclaredCondition],
     report: Report,
     defaults: NodeDefaults,
     *,
@@ -185,6 +201,11 @@ def _specs(
     for node in members.nodes.values():
         job = jobs.get(node.name)
         function = job.function if job is not None and job.function is not None else node.method
+        needs = _needs(node, function, depends, inputs, report, has_state=has_state)
+        condition, name = conditions.get(node.name), None
+        if condition is not None:
+            needs = tuple(sorted({*needs, *map(NodeId, condition.takes.values())}))
+            name = getattr(condition.function, "__name__", "condition")
         specs.append(
             NodeSpec(
                 id=NodeId(node.name),
@@ -192,10 +213,11 @@ def _specs(
                 depends_on=tuple(map(NodeId, depends[node.name])),
                 job=None if job is None else job.address,
                 args=NO_ARGS,
-                needs=_needs(node, function, depends, inputs, report, has_state=has_state),
+                needs=needs,
                 kind=node.declaration.kind,
                 own_key=node.declaration.options.idempotency_key is not None,
-                **node.declaration.options.under(defaults).of_spec(inspect.iscoroutinefunction(function)),
+                when=name,
+                **node.declaration.options.under(defaults).of_spec(iscoroutinefunction(function)),
             )
         )
     return specs

@@ -21,8 +21,9 @@ from ..options import OnFailure
 from ..types.inputs import Input
 from ..types.state import StateType, checked_state
 from .address import loaded, predicate_at
-from .handled import HandledBody, function_handler
-from .invoke import Job, JobBody, MethodBody, said_to_return
+from .conditions import AnyCondition, Condition, ConditionalBody, condition_of_nodes
+from .handled import ExpressionCondition, HandledBody, function_handler
+from .invoke import AnyBody, Job, JobBody, MethodBody, said_to_return
 from .jobs import refuse_workflow
 from .registry import ANYTHING, Finder, OwnJobs, is_own
 
@@ -50,12 +51,15 @@ class Bodies:
         handlers: Handlers | None = None,
         predicates: Mapping[tuple[NodeId, str], Predicate] | None = None,
         own_jobs: Callable[[], OwnJobs] | None = None,
+        conditions: Mapping[str, Condition] = _NOTHING,
     ) -> None:
         self._finder = finder
         self.own_jobs = own_jobs
         """Finds jobs of Stepwell itself; None for what came from elsewhere, which never reaches them."""
         self._predicates = predicates or {}
         """Functions in `retry_on` of nodes of the class, by node and name."""
+        self._conditions = conditions
+        """Conditions of nodes of the class, by node."""
         self._handlers = handlers
         self._handled: dict[str, HandledBody] = {}
         """By node id, so that their templates are compiled once."""
@@ -97,8 +101,13 @@ class Bodies:
         bodies._functions = _NOTHING
         return bodies
 
-    def find(self, spec: NodeSpec) -> Body:
+    def find(self, spec: NodeSpec) -> AnyBody:
         """The body of a node; MissingJob says what is missing and what to do."""
+        body = self.unconditional(spec)
+        return body if spec.when is None else ConditionalBody(body, self._condition(spec))
+
+    def unconditional(self, spec: NodeSpec) -> Body:
+        """The body of a node without its condition."""
         if spec.templated:
             known = self._handled.get(spec.id)
             if known is None or known.args is not spec.args or known.needs != spec.needs:
@@ -106,12 +115,27 @@ class Bodies:
             return known
         if spec.job is not None:
             job = self._jobs.get(spec.job) or self._found(spec, spec.job)
-            return JobBody(job, spec.args, spec.needs, self.has_state)
+            needs = spec.needs if spec.when is None else job.taken_from(spec.needs)
+            return JobBody(job, spec.args, needs, self.has_state)
         body = self._methods.get(spec.id)
         if body is None:
             where = f"{self._workflow} has no step or task" if self._workflow else "no class of this run has a method"
             raise _missing(spec, f"{where} {spec.name!r}")
         return body if body.needs == spec.needs else body.taking(spec.needs)
+
+    def _condition(self, spec: NodeSpec) -> AnyCondition:
+        """The condition of a node: that of its class, an expression, or the function at an address."""
+        assert spec.when is not None
+        own = self._conditions.get(spec.id)
+        if own is not None:
+            return own
+        if spec.templated:
+            return ExpressionCondition.of(spec)
+        try:
+            function = self._finder.find(spec.when)
+            return condition_of_nodes(function, spec.needs, f"when={spec.when}")
+        except DefinitionError as error:
+            raise _missing(spec, str(error)) from error
 
     def returns_of(self, spec: NodeSpec) -> Shape | None:
         """The return type of a node; None if it has none, or its code is not imported. Imports nothing."""
@@ -168,11 +192,12 @@ class Bodies:
             missing.__cause__ = error
             missing_jobs.append(missing)
         known: dict[str, RetryOn] = {}
-        for spec in {(spec.job or spec.id, spec.retry, spec.templated and spec.id): spec for spec in specs}.values():
+        named = {(spec.job or spec.id, spec.retry, spec.when, spec.templated and spec.id): spec for spec in specs}
+        for spec in named.values():
             try:
                 if spec.templated:
                     self._look_for_handler(spec)
-                elif spec.job not in self._jobs:
+                elif spec.job not in self._jobs or spec.when is not None:
                     self.find(spec)
                 if is_data:
                     self._look_up(spec, known)
@@ -327,5 +352,11 @@ def _class_bodies(cls: type[Workflow]) -> Bodies:
         for name, function in spec.retry.functions
     }
     return Bodies(
-        cls.__name__, compiled.methods, compiled.jobs, compiled.state, inputs=compiled.inputs, predicates=predicates
+        cls.__name__,
+        compiled.methods,
+        compiled.jobs,
+        compiled.state,
+        inputs=compiled.inputs,
+        predicates=predicates,
+        conditions=compiled.conditions,
     )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ...base.codec import encode
 from ...base.ids import NodeId
 from ...base.secret_refs import SecretRef, references
-from ...base.templates import Config, NodeOutput, compile_config
+from ...base.templates import Config, Expression, NodeOutput, SkippedOutput, compile_condition, compile_config
 from ...base.types.shapes import Shape
 from ...core.graph import NodeSpec
 from ...errors import DefinitionError
@@ -53,12 +53,7 @@ class HandledBody(NamedTuple):
 
     def render(self, input: Mapping[str, Any], ctx: Any, outputs: Mapping[str, Any]) -> dict[str, Any]:
         """The config as the body gets it, with references to secrets. If templates changed it, it is kept with the attempt."""
-        scope: dict[str, Any] = {name: NodeOutput(outputs.get(name)) for name in self.needs}
-        if "run" in self.reads:
-            scope["run"] = {"id": ctx.run_id}
-        if "input" in self.reads:
-            scope["input"] = input if type(input) is dict else dict(input)
-        rendered: dict[str, Any] = self.config.render(scope, SecretRef)
+        rendered: dict[str, Any] = self.config.render(_scope(self.needs, self.reads, input, ctx, outputs), SecretRef)
         if "input" in self.reads:  # it may hold parts of the input, which all attempts share
             rendered = copied_values(rendered)
         if self.config.dynamic:
@@ -68,6 +63,35 @@ class HandledBody(NamedTuple):
     def invoke(self, input: Mapping[str, Any], ctx: Any, outputs: Mapping[str, Any]) -> Any:
         """The result of the handler, or a coroutine that gives it when `is_async`."""
         return self.handlers.call(self.handler, ctx, self.render(input, ctx, outputs))
+
+
+class ExpressionCondition(NamedTuple):
+    """The condition of a node of a document: an expression in `{{ }}`."""
+
+    needs: tuple[NodeId, ...]
+    expression: Expression
+
+    @classmethod
+    def of(cls, spec: NodeSpec) -> ExpressionCondition:
+        return cls(spec.needs, compile_condition(spec.when or ""))
+
+    def holds(self, input: Mapping[str, Any], ctx: Any, outputs: Mapping[str, Any]) -> bool:
+        reads = {reference.name for reference in self.expression.references}
+        return bool(self.expression.evaluate(_scope(self.needs, reads, input, ctx, outputs)))
+
+
+def _scope(
+    needs: Iterable[NodeId], reads: Collection[str], input: Mapping[str, Any], ctx: Any, outputs: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What templates may name: the outputs of ancestors, the input and the run."""
+    scope: dict[str, Any] = {
+        name: NodeOutput(outputs[name]) if name in outputs else SkippedOutput(name) for name in needs
+    }
+    if "run" in reads:
+        scope["run"] = {"id": ctx.run_id}
+    if "input" in reads:
+        scope["input"] = input if type(input) is dict else dict(input)
+    return scope
 
 
 def _not_here(ctx: Any, config: Any) -> Any:

@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from ...base.types.shapes import Shape
 from ...core.kernel.folding import PLAIN, copied
 from ..types.signatures import CONTEXT, SAYS_NOTHING, STATE, Signature, parameters_of, signature_of
 
 _new_object: Callable[[type], Any] = object.__new__
+
+
+class AnyBody(Protocol):
+    @property
+    def is_async(self) -> bool: ...
+
+    @property
+    def returns(self) -> Shape | None: ...
+
+    def invoke(self, input: Mapping[str, Any], ctx: Any, outputs: Mapping[str, Any]) -> Any: ...
+
+
+def fill_in(values: dict[str, Any], names: Iterable[str], function: Callable[..., Any], *, method: bool) -> None:
+    """Give None to parameters whose nodes were skipped, unless they have a default."""
+    for name in parameters_of(function, method=method).required:
+        if name in names:
+            values.setdefault(name, None)
 
 
 @dataclass(slots=True, eq=False)
@@ -46,14 +63,12 @@ class MethodBody:
 
         The stored input was checked when its run began. Inputs that the class has gained since have their defaults.
         """
-        instance = _new_object(self.workflow)
-        values = copied_values({**self.defaults, **input})
-        if self.inputs.parameters:
-            self.inputs.convert(values)
-        instance.__dict__.update(values)
-        given = {name: outputs.get(name) for name in self.needs}
+        instance = frozen_instance(self.workflow, self.defaults, self.inputs, input)
+        given = {name: outputs[name] for name in self.needs if name in outputs}
         if self.signature.parameters:
-            self.signature.convert(given, [name for name in given if name not in outputs])
+            self.signature.convert(given)
+        if len(given) < len(self.needs):
+            fill_in(given, self.needs, self.method, method=True)
         if self.key is not None:
             asked = parameters_of(self.key, method=True).names
             ctx._use_key(self.key(instance, **{name: given[name] for name in asked if name in given}))
@@ -62,6 +77,16 @@ class MethodBody:
         if self.takes_state:
             given[STATE] = ctx.state
         return self.method(instance, **given)
+
+
+def frozen_instance(workflow: type, defaults: Mapping[str, Any], inputs: Signature, input: Mapping[str, Any]) -> Any:
+    """An instance of a workflow class with this input."""
+    instance = _new_object(workflow)
+    values = copied_values({**defaults, **input})
+    if inputs.parameters:
+        inputs.convert(values)
+    instance.__dict__.update(values)
+    return instance
 
 
 class Job(NamedTuple):
@@ -80,6 +105,11 @@ class Job(NamedTuple):
         signature = signature_of(function, parameters.names, _ignore)
         is_async = inspect.iscoroutinefunction(function)
         return cls(function, is_async, parameters.takes_ctx, parameters.takes_state, signature)
+
+    def taken_from(self, needs: tuple[str, ...]) -> tuple[str, ...]:
+        """Those of the nodes whose outputs the function takes: its condition may take others."""
+        names = parameters_of(self.function).names
+        return tuple(name for name in needs if name in names)
 
 
 class JobBody(NamedTuple):
@@ -102,10 +132,12 @@ class JobBody(NamedTuple):
     def invoke(self, input: Mapping[str, Any], ctx: Any, outputs: Mapping[str, Any]) -> Any:
         """The result of the job, or a coroutine that gives it when `is_async`."""
         given = copied_values(self.args) if self.args else {}
-        for name in self.needs:
-            given[name] = outputs.get(name)
+        if self.needs:
+            given |= {name: outputs[name] for name in self.needs if name in outputs}
         if self.job.signature.parameters:
-            self.job.signature.convert(given, [name for name in self.needs if name not in outputs])
+            self.job.signature.convert(given)
+        if any(name not in outputs for name in self.needs):
+            fill_in(given, self.needs, self.job.function, method=False)
         if self.job.takes_ctx:
             given[CONTEXT] = ctx
         if self.has_state and self.job.takes_state:

@@ -27,7 +27,7 @@ from ...base.importable import loaded_module, module_of
 from ...core.graph import Graph
 from ...errors import DefinitionError
 from ..classes.workflow import Workflow
-from .address import address_of, find, find_exception, loaded
+from .address import address_of, find, find_exception, is_address, loaded
 
 OWN = __name__.partition(".")[0]
 
@@ -235,21 +235,23 @@ def _home(thing: object) -> str | None:
     return module_of(thing) if isinstance(module, str) and module else None  # type: ignore[arg-type]
 
 
-def calls_in(graph: Graph) -> set[tuple[str, str, tuple[str, ...], bool]]:
-    """Which jobs the nodes of a graph call, and with which arguments."""
+def calls_in(graph: Graph) -> set[tuple[str, str, tuple[str, ...], bool, str | None]]:
+    """Which jobs the nodes of a graph call, with which arguments and on which condition."""
     return {
-        (spec.job, json.dumps(dict(spec.args), sort_keys=True), spec.needs, spec.templated)
+        (spec.job, json.dumps(dict(spec.args), sort_keys=True), spec.needs, spec.templated, spec.when)
         for spec in graph
         if spec.job is not None
     }
 
 
 def names_in(graph: Graph) -> set[str]:
-    """Everything that a graph names: addresses of jobs and of a state, and exceptions."""
+    """Everything that a graph names: addresses of jobs, conditions and of a state, and exceptions."""
     names: set[str] = set() if graph.state is None else {graph.state}
     for spec in graph:
         if spec.job is not None:
             names.add(spec.job)
+        if spec.when is not None and not spec.templated and is_address(spec.when):
+            names.add(spec.when)
         if spec.retry is not None:
             names.update(spec.retry.names() or ())
     return names

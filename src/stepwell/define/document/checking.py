@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,15 @@ from ...base.codec import json_path
 from ...base.forms.problems import Path, Problems
 from ...base.ids import NodeId
 from ...base.secret_refs import PREFIX, SecretRef
-from ...base.templates import Config, Reference, TemplateError, compile_config, is_template, parsing_at_most
+from ...base.templates import (
+    Config,
+    Reference,
+    TemplateError,
+    compile_condition,
+    compile_config,
+    is_template,
+    parsing_at_most,
+)
 from ...core.graph import Graph, NodeSpec
 from ...core.graph.check import GraphProblem, above_all, inspect
 from ...core.graph.spec import conflicts
@@ -47,7 +55,9 @@ def check_nodes(
     with parsing_at_most(MAX_PARSED):
         for node in nodes:
             config = _check_config(node, by_name.get(node.handler), problems)
-            needs[node.id] = reading.check(node, config)
+            read = reading.check(node, config.references, "config")
+            condition = _check_condition(node, problems)
+            needs[node.id] = tuple(dict.fromkeys((*read, *reading.check(node, condition, "when"))))
     if reading.far:
         _check_ancestors(known, reading.far, problems)
     return needs
@@ -137,6 +147,18 @@ def _check_config(node: PlainNode, handler: Handler | None, problems: Problems) 
     return config
 
 
+def _check_condition(node: PlainNode, problems: Problems) -> list[tuple[Path, Reference]]:
+    """What the condition of a node reads."""
+    when = node.options.get("when")
+    if when is None:
+        return []
+    try:
+        return [((), reference) for reference in compile_condition(when).references]
+    except TemplateError as error:
+        problems.add(node.path("when"), f"the condition is wrong: {error.problem}")
+        return []
+
+
 def _values_in(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
     """Everything that a config holds, with its path."""
     if isinstance(value, dict | list):
@@ -186,30 +208,29 @@ class _References:
         self._fields: dict[str, frozenset[str] | None] = {}
         self.far: list[tuple[PlainNode, Path, Reference]] = []
 
-    def check(self, node: PlainNode, config: Config) -> tuple[NodeId, ...]:
-        """The nodes that the templates of a node read, each once."""
+    def check(self, node: PlainNode, references: Iterable[tuple[Path, Reference]], written: str) -> tuple[NodeId, ...]:
+        """The nodes that the templates in a field of a node read, each once."""
         read: dict[NodeId, None] = {}
-        for path, reference in config.references:
-            name, field = reference.name, reference.field
+        for below, reference in references:
+            name, field, path = reference.name, reference.field, node.path(written, *below)
             if name == "run":
                 if field is not None and field not in _OF_RUN:
-                    at = node.path("config", *path)
-                    self._problems.unknown(at, f"the template reads run.{field}, which is not there", field, _OF_RUN)
+                    self._problems.unknown(path, f"the template reads run.{field}, which is not there", field, _OF_RUN)
             elif name == "input":
                 if self._inputs is not None and field is not None and field not in self._inputs:
                     message = f"the template reads input.{field}, which the input does not have"
-                    self._problems.unknown(node.path("config", *path), message, field, self._inputs)
+                    self._problems.unknown(path, message, field, self._inputs)
             elif name not in self._known:
                 close = self._problems.nearest("node", name, _OtherNames(self._names, node.id))
                 rest = f"did you mean {close!r}?" if close else "there are input, run and the ancestors of the node"
                 message = f"the template names {name!r}, which is no node; {rest}"
-                self._problems.add(node.path("config", *path), message, found=name, nearest=close)
+                self._problems.add(path, message, found=name, nearest=close)
             else:
                 read[NodeId(name)] = None
                 if name not in node.dependencies:
                     self.far.append((node, path, reference))
                 if field is not None and field not in _OF_ANY_NODE:
-                    self._check_field(node.path("config", *path), self._known[name], field)
+                    self._check_field(path, self._known[name], field)
         return tuple(read)
 
     def _check_field(self, at: Path, node: PlainNode, field: str) -> None:
@@ -240,7 +261,7 @@ def _check_ancestors(
             advice = f"add it to the dependencies of {node.id!r}, or of a node before it"
             other = f"{reference.name!r}, which is not one of its ancestors: {advice}"
             message = f"the template of {node.id!r} names {'itself' if reference.name == node.id else other}"
-            problems.add(node.path("config", *path), message, found=reference.name)
+            problems.add(path, message, found=reference.name)
 
 
 def _input_names(schema: Mapping[str, Any] | None) -> list[str] | None:
@@ -280,9 +301,15 @@ def _checked_templates(spec: NodeSpec, graph: Graph, handlers: Handlers, problem
     for problem in () if handler is None else handler.check_config(dict(spec.args), is_template):
         report(problem.message, "args", *problem.place)
     needs: dict[NodeId, None] = {}
-    for path, reference in config.references:
+    references = [(("args", *path), reference) for path, reference in config.references]
+    if spec.when is not None:
+        try:
+            references += [(("when",), reference) for reference in compile_condition(spec.when).references]
+        except TemplateError as error:
+            report(f"the condition is wrong: {error.problem}", "when")
+    for at, reference in references:
         if reference.name in graph.nodes:
             needs[NodeId(reference.name)] = None
         elif reference.name not in ALWAYS:
-            report(f"the template names {reference.name!r}, which is no node", "args", *path)
+            report(f"the template names {reference.name!r}, which is no node", *at)
     return spec._replace(needs=tuple(needs))

@@ -153,14 +153,17 @@ class PlainNode(Form):
         return fields
 
 
-_OWN_FORMS: Mapping[str, Any] = {"retry": AnyRetry, "timeout": PositiveSeconds}
+_EXPRESSION = Annotated[
+    str, Field(pattern=r"^\{\{(.|\n)*\}\}$"), Expected("exactly one expression in {{ }}, as in {{ check.result }}")
+]
+_OWN_FORMS: Mapping[str, Any] = {"retry": AnyRetry, "timeout": PositiveSeconds, "when": _EXPRESSION}
 
 
 def _option(field: str, option: Option) -> tuple[Any, Any]:
     """The type and the default of the field for an option. Without a default, that of the handler applies."""
     kind = Annotated[str, MinLen(1)] if option.type is str else option.type
     form = _OWN_FORMS.get(option.name) or Annotated[kind, _checked(option.fits), Expected(option.expected)]
-    if field in HANDLER_OPTIONS:
+    if field in HANDLER_OPTIONS or option.name == "when":
         return Omittable[form], Field(None, description=option.about)  # type: ignore[misc, valid-type]
     return form, Field(option.default, description=option.about)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections.abc
 import inspect
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING
 from functools import partial
 from types import MappingProxyType, NoneType, UnionType
@@ -78,13 +78,10 @@ class Signature(NamedTuple):
 
     subject: str = "its parameter"
 
-    def convert(self, values: dict[str, Any], absent: Collection[str] = ()) -> None:
-        """Convert stored values to the types of the parameters, in place; DataMisfit if one does not fit.
-
-        `absent` ones are not stored, because the node that would have given them was skipped.
-        """
+    def convert(self, values: dict[str, Any]) -> None:
+        """Convert stored values to the types of the parameters, in place; DataMisfit if one does not fit."""
         for name, shape in self.parameters.items():
-            if name in values and name not in absent:
+            if name in values:
                 values[name] = received(shape, values[name], f"{self.subject} {name!r}")
 
 

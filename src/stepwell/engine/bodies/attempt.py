@@ -22,8 +22,9 @@ from ...base.words import class_names
 from ...core.kernel import settling
 from ...core.kernel.healing import UNFIT_DATA
 from ...core.kernel.settling import Failure, Verdict
-from ...core.model import Settle
+from ...core.model import CONDITION, Settle
 from ...define import Delta
+from ...define.code.conditions import SKIP
 from ...errors import DefinitionError, MissingJob, NotJson, StateError
 from ...history.effects.record import masked
 from ...history.effects.repeatable import enter
@@ -117,10 +118,13 @@ class Course(ABC, Generic[End]):
         return guarded_call(invoke, spec.name, everywhere=self.guarded_everywhere)
 
     def returned(self, result: object) -> End:
-        """The body returned: it has completed, unless the result cannot be stored."""
+        """The body returned: it has completed, unless the result cannot be stored. SKIP: it was not called."""
         if os.getpid() != self._process:
             _end_fork(None)
         host, context = self.host, self.context
+        if result is SKIP:
+            context._leave()
+            return self._skipped()
         name = host.spec.name
         try:
             context._leave()
@@ -165,6 +169,10 @@ class Course(ABC, Generic[End]):
 
     @abstractmethod
     def _completed(self, output: bytes, outcome: bytes | None) -> End: ...
+
+    @abstractmethod
+    def _skipped(self) -> End:
+        """The condition of the node did not hold."""
 
     @abstractmethod
     def _failed(self, raised: Raised, outcome: bytes | None) -> End: ...
@@ -229,9 +237,14 @@ class Attempt(Course[Settle]):
         failure = Failure(raised.names, later=raised.later, permanent=raised.permanent, retry_after=raised.retry_after)
         return self.failed(failure, raised.type, raised.message, raised.traceback, outcome)
 
-    def ended(self, raised: Raised | None, output: bytes, outcome: bytes | None) -> Settle:
-        """The settlement of a body that ran in a child process."""
-        return self._completed(output, outcome) if raised is None else self._failed(raised, outcome)
+    def _skipped(self) -> Settle:
+        return settle(self.held, settling.skipped(CONDITION))
+
+    def ended(self, raised: Raised | None, output: bytes | None, outcome: bytes | None) -> Settle:
+        """The settlement of a body that ran in a child process, or was skipped there."""
+        if raised is not None:
+            return self._failed(raised, outcome)
+        return self._skipped() if output is None else self._completed(output, outcome)
 
     def timed_out(self) -> Settle:
         self.context._leave()
@@ -275,7 +288,17 @@ class Attempt(Course[Settle]):
 
 
 def settle(held: Held, verdict: Verdict, *, error: bytes | None = None, outcome: bytes | None = None) -> Settle:
-    return Settle(held.attempt, verdict.status, verdict.node, None, error, outcome, verdict.delay, verdict.postponed)
+    return Settle(
+        held.attempt,
+        verdict.status,
+        verdict.node,
+        None,
+        error,
+        outcome,
+        verdict.delay,
+        verdict.postponed,
+        verdict.reason,
+    )
 
 
 def kept_output(result: object, node: str, host: Host, returns: Shape | None = None) -> bytes:

@@ -38,7 +38,7 @@ from .raised import Raised
 PROGRESS_SECONDS = 0.4
 """How long progress of a body waits before it is sent to the parent."""
 Answer = tuple[Raised | None, bytes | None, bytes | None]
-"""The result of a body: the error or else the output, and the outcome."""
+"""The result of a body: the error or else the output, and the outcome. Neither: it was not called, because of its condition."""
 
 
 class BodyRequest(NamedTuple):
@@ -214,6 +214,9 @@ class ChildAttempt(Course[Answer]):
 
     def _completed(self, output: bytes, outcome: bytes | None) -> Answer:
         return None, output, outcome
+
+    def _skipped(self) -> Answer:
+        return None, None, None
 
     def _failed(self, raised: Raised, outcome: bytes | None) -> Answer:
         return raised, None, outcome

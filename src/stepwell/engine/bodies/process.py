@@ -30,7 +30,7 @@ from ...core.model import Settle
 from ...core.model.outputs import output_of
 from ...define.code.handled import HandledBody, rendered_for_process
 from ...define.code.registry import is_own
-from ...errors import NotStored, StateError, Stopped, StoreError
+from ...errors import DefinitionError, NotStored, StateError, Stopped, StoreError
 from .attempt import Attempt, settle
 from .child import BodyRequest, serve
 from .executor import Executor, WorkerPort
@@ -246,7 +246,11 @@ def _request(attempt: Attempt) -> BodyRequest:
     held, host = attempt.held, attempt.host
     spec = held.spec
     if host.bodies.restricted or spec.templated:  # the child would import whatever it is told to
-        body = host.bodies.find(spec)
+        body = host.bodies.unconditional(spec)
+        if isinstance(body, HandledBody) and spec.when is not None:
+            raise DefinitionError(
+                f"node {spec.name!r}: a node of a document that has a condition cannot have a process"
+            )
         if isinstance(body, HandledBody):
             input, outputs = host.arguments()
             spec = rendered_for_process(spec, body, input, attempt.context, outputs)

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from ...base.codec import decode, encode
 from ...base.ids import Digest, RunId, new_claim_id
 from ...core.graph import Graph
 from ...core.graph.order import reachable
 from ...core.kernel.audit import Folded, earlier_graphs, fold
 from ...core.kernel.plans import Plan
-from ...core.model import AttemptStatus, GetRun, NodeRow, NodeStatus, Refusal, Refused, RunRow, RunStatus, Shared, ops
+from ...core.model import (
+    CONDITION,
+    HEALED_LATE,
+    AttemptStatus,
+    GetRun,
+    JournalRow,
+    NodeRow,
+    NodeStatus,
+    Refusal,
+    Refused,
+    RunRow,
+    RunStatus,
+    Shared,
+    ops,
+)
 from ...core.model.origin import is_origin
 from .procedure import AskLimits, Commit, Procedure, Read, all_nodes, journal, load_graph
 
 UNSTARTED = (NodeStatus.PENDING, NodeStatus.READY)
-SKIPPED_IN_ORIGIN = "skipped_in_origin"
 ORIGIN_DELETED = "origin_deleted"
 """The reason of a fork that could not begin."""
 
@@ -37,7 +52,7 @@ def share_all(gate: ops.Gate, run: RunRow) -> Procedure[Plan | None]:
     if theirs is None or theirs.purpose == "delete" or not is_origin(theirs, run):
         return (yield from _give_up(run.id))
     graph = yield from load_graph(run.id, run.digest)
-    folded = yield from _at(origin, graph, arguments["seq"])
+    folded, entries = yield from _at(origin, graph, arguments["seq"])
     left = set() if before is None else {before, *reachable([before], graph.children)}
     shared = [
         place
@@ -55,14 +70,15 @@ def share_all(gate: ops.Gate, run: RunRow) -> Procedure[Plan | None]:
     (theirs,) = yield Read([GetRun(origin)])
     if theirs is not None and not is_origin(theirs, run):  # perhaps another run was shared
         return (yield from _give_up(run.id))
+    reasons = _reasons((yield from all_nodes(origin)), entries)
     nodes = yield from all_nodes(run.id)
-    return Plan([*_others(nodes, graph, folded, left)], ops.Finish(RunStatus.PENDING, open_gate=True))
+    return Plan([*_others(nodes, graph, folded, left, reasons)], ops.Finish(RunStatus.PENDING, open_gate=True))
 
 
 def preview_fork(origin: RunRow, seq: int, before: int | None) -> Procedure[tuple[Graph, list[int]]]:
     """Which nodes a fork from there would run, in the graph that it would have."""
     graph = yield from load_graph(origin.id, origin.digest)
-    folded = yield from _at(origin.id, graph, seq)
+    folded, _ = yield from _at(origin.id, graph, seq)
     left = set() if before is None else {before, *reachable([before], graph.children)}
     runs = [
         index
@@ -76,7 +92,20 @@ _KEPT = (NodeStatus.COMPLETED, NodeStatus.SKIPPED)
 """What a fork takes over from its origin."""
 
 
-def _others(nodes: list[NodeRow], graph: Graph, folded: Folded, left: set[int]) -> list[ops.NodeChange]:
+def _reasons(nodes: list[NodeRow], entries: Sequence[JournalRow]) -> dict[int, str]:
+    """Why nodes of the origin were skipped. What a heal skipped has another entry than what was skipped when it was claimed."""
+    present = {row.index: row.reason for row in nodes if row.status is NodeStatus.SKIPPED}
+    reasons: dict[int, str] = {}
+    for entry in entries:
+        if entry.index is not None and entry.status == NodeStatus.SKIPPED:
+            claimed = present.get(entry.index) or CONDITION
+            reasons[entry.index] = HEALED_LATE if entry.kind == "rewrote" else claimed
+    return reasons
+
+
+def _others(
+    nodes: list[NodeRow], graph: Graph, folded: Folded, left: set[int], reasons: Mapping[int, str]
+) -> list[ops.NodeChange]:
     """Nodes that will not run in the fork either: removed and skipped ones."""
     found = []
     for row in nodes:
@@ -85,7 +114,7 @@ def _others(nodes: list[NodeRow], graph: Graph, folded: Folded, left: set[int]) 
         if row.index in graph.removed:
             found.append(ops.NodeChange.of(row, NodeStatus.CANCELLED, "removed"))
         elif folded.nodes[row.index] is NodeStatus.SKIPPED and row.index not in left:
-            found.append(ops.NodeChange.of(row, NodeStatus.SKIPPED, SKIPPED_IN_ORIGIN))
+            found.append(ops.NodeChange.of(row, NodeStatus.SKIPPED, reasons.get(row.index, CONDITION)))
     return found
 
 
@@ -95,8 +124,8 @@ def _give_up(run_id: RunId) -> Procedure[Plan]:
     return Plan(changes, ops.Finish(RunStatus.CANCELLED, open_gate=False, reason=ORIGIN_DELETED))
 
 
-def _at(origin: RunId, graph: Graph, seq: int) -> Procedure[Folded]:
-    """The origin as it was at `seq`; `graph` is its present graph."""
+def _at(origin: RunId, graph: Graph, seq: int) -> Procedure[tuple[Folded, list[JournalRow]]]:
+    """The origin as it was at `seq`, and its history until then; `graph` is its present graph."""
     entries = yield from journal(origin, 2**60)
     digests = [Digest(digest) for digest in earlier_graphs(entries)]
     graphs: dict[str, Graph] = {}
@@ -106,4 +135,4 @@ def _at(origin: RunId, graph: Graph, seq: int) -> Procedure[Folded]:
     then = graph if not digests else graphs[digests[max(0, moved - 1)]]
     folded = fold(then, entries[:seq], graphs)
     unknown = [NodeStatus.PENDING] * (len(graph.order) - len(folded.nodes))
-    return folded._replace(nodes=[*folded.nodes, *unknown])
+    return folded._replace(nodes=[*folded.nodes, *unknown]), entries[:seq]

@@ -12,7 +12,19 @@ from ...core.model import SATISFIED_NODES, NodeRow, NodeStatus, Query, RunRow, q
 from ...core.store import Store, reader
 from ...core.store.living import among, living
 from ...errors import RunNotFound
-from ...history.why import GROUPS, Facts, KnownNode, RowsToRead, Why, Worker, above, explain, most_telling, rows_to_read
+from ...history.why import (
+    GROUPS,
+    Facts,
+    KnownNode,
+    RowsToRead,
+    Why,
+    Worker,
+    above,
+    explain,
+    most_telling,
+    rows_to_read,
+    skipped_by,
+)
 
 CANDIDATES = 20
 """Nodes of a kind that are looked at to name a few."""
@@ -86,7 +98,7 @@ def _facts_of_node(store: Store, run: RunRow, graph: Graph, row: NodeRow) -> Fac
         raise RunNotFound(run.id, store=store.url)
     read = _with_errors(store, run.id, [row for page in pages for row in page])
     moved = {known.row.id for known in read if known.row.status in SATISFIED_NODES}
-    found = [known for known in found if known.row.id not in moved]
+    found = [known for known in found if want.skipped or known.row.id not in moved]
     nodes: dict[str, KnownNode] = {known.row.id: known for known in (*read, *found, KnownNode(own[0], attempts))}
     ids = {graph.index[node]: node for node in want.ended}
     return Facts(
@@ -96,14 +108,17 @@ def _facts_of_node(store: Store, run: RunRow, graph: Graph, row: NodeRow) -> Fac
         workers,
         gates,
         nodes,
-        blockers=most_telling(found),
+        blockers=tuple(known.row.id for known in found) if want.skipped else most_telling(found),
         history=history,
         ended={ids[entry.index]: entry.at for entry in ended},
     )
 
 
 def _holding_up(store: Store, run_id: RunId, graph: Graph, node: NodeId, want: RowsToRead) -> list[KnownNode]:
-    """The nodes that broke the run, or those above this one that hold it up."""
+    """The nodes that broke the run, or those above this one that hold it up, or with which it was skipped."""
+    if want.skipped:
+        rows = {row.id: row for row in reader.all_nodes(store, run_id, NodeStatus.SKIPPED)}
+        return [KnownNode(row) for row in skipped_by(graph, node, rows)]
     if want.broken:
         return _candidates(store, run_id, _BROKEN)
     if not want.blockers:

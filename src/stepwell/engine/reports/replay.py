@@ -179,7 +179,9 @@ class _Replay:
         self._recorded = recorded
         self._report = report
         self._bodies = bodies
-        self._outputs = {node.index: Completion(node.attempt, node.output) for node in recorded.nodes}
+        self._outputs = {
+            node.index: Completion(node.attempt, node.output) for node in recorded.nodes if not node.skipped
+        }
         self._facts: dict[tuple[str, str, Given], RunFacts] = {}
         self._lines = UnstoredLines()
         self._loop = _Loop()
@@ -217,7 +219,11 @@ class _Replay:
         held = Held(AttemptId(""), facts, node.index, node.attempt, 0, inputs, node.generation)
         host = RecordHost(held, Services(read, self._lines), subject, node)
         output = ReplayedAttempt(host).perform_all(self._loop.run)
-        _compare(subject, output, node.output)
+        if node.skipped is not (output is None):
+            now, then = ("holds", "did not") if node.skipped else ("does not hold", "did")
+            raise subject.differs(f"its condition {now}; when it was recorded it {then}")
+        if output is not None:
+            _compare(subject, output, node.output)
         player = host.player()
         return 0 if player is None else player.served
 
@@ -287,8 +293,8 @@ class RecordHost(EngineHost):
         return False
 
 
-class ReplayedAttempt(Course[bytes]):
-    """Runs an attempt again: gives its output, or raises ReplayMismatch.
+class ReplayedAttempt(Course[bytes | None]):
+    """Runs an attempt again: gives its output, None if its condition does not hold, or raises ReplayMismatch.
 
     The guard is on everywhere: nothing that the body did may happen again, in whatever thread.
     """
@@ -301,18 +307,18 @@ class ReplayedAttempt(Course[bytes]):
         super().__init__(host, guarded=True)
         self._refused: ReplayMismatch | None = None
 
-    def returned(self, result: object) -> bytes:
+    def returned(self, result: object) -> bytes | None:
         player = self.host.player()
         if player is not None:
             player.finish()
         return super().returned(result)
 
-    def not_kept(self, error: BaseException) -> bytes:
+    def not_kept(self, error: BaseException) -> NoReturn:
         what = Raised.of(error).message
         self._refused = self.host.subject.differs(f"its body returned what cannot be kept: {what}")
         raise self._refused
 
-    def raised(self, error: BaseException) -> bytes:
+    def raised(self, error: BaseException) -> NoReturn:
         """The recorded attempt had completed, so this is a difference. SystemExit must not end the replay either."""
         self.context._leave()
         if isinstance(error, KeyboardInterrupt):
@@ -338,6 +344,9 @@ class ReplayedAttempt(Course[bytes]):
 
     def _completed(self, output: bytes, outcome: bytes | None) -> bytes:
         return output
+
+    def _skipped(self) -> None:
+        return None
 
     def _failed(self, raised: Raised, outcome: bytes | None) -> NoReturn:
         raise AssertionError("`raised` raises")

@@ -9,9 +9,10 @@ that follow from it. So a chain costs one transaction per node, and a wide graph
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ...base.ids import AttemptId, ClaimId, RunId, WorkerId
+from ...core.kernel.settling import after_parents
 from ...core.model import AttemptStatus, Claim, Create, GateState, Lane, ListReady, NodeStatus, Op, Settle, StoreLimits
 from ...core.model.receipts import Claimed, Created, Grant, HeldGate, Receipt, Refusal, Refused, RunNews, Settled
 from ...errors import NotStored
@@ -67,7 +68,7 @@ class Scheduler:
         """A body has ended: its settlement goes into the next commit."""
         held.over = True
         self._outbox.settlements.append((held, settle))
-        if settle.status is not AttemptStatus.RELEASED:  # a released attempt did not run
+        if settle.status is not AttemptStatus.RELEASED or settle.node is NodeStatus.SKIPPED:  # else it goes back
             self._slots.finished(held.spec.body, now, held.claimed_at)
         self._leave(held)
 
@@ -414,6 +415,8 @@ class Scheduler:
             else:
                 strange.append(grant)
         result.begin += begun
+        if any(grant.skipped for grant in receipt.grants):
+            self._skip(result, {grant.attempt: grant.skipped for grant in receipt.grants}, now)
         self.counters.claimed += len(begun)
         if strange:
             self._give_back(strange)
@@ -427,6 +430,18 @@ class Scheduler:
             result.contended = True
         if asked.suspect and begun:
             self._suspects.stop_draining()
+
+    def _skip(self, result: CommitResult, skipped: Mapping[AttemptId, int], now: int) -> None:
+        """Settle the nodes that are skipped with their parents; no body of them begins."""
+        begin, result.begin = result.begin, []
+        for held in begin:
+            parents = len(held.facts.graph.parents[held.index])
+            number = skipped.get(held.attempt, 0)
+            verdict = after_parents(held.spec, parents, number) if number else None
+            if verdict is None:
+                result.begin.append(held)
+            else:
+                self.finished(held, Settle(held.attempt, verdict.status, verdict.node, reason=verdict.reason), now)
 
     def knows(self, grant: Grant) -> bool:
         """Whether this worker has the graph and code of the run that a node was granted of, as the run is now."""

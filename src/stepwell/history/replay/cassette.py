@@ -7,10 +7,10 @@
      "nodes": [{"index", "id", "attempt", "generation", "output", "sha256", "effects": [...]}]}
 
 A seed is a string, because programs in other languages would round it. `graph` names one of the graphs. A node has its
-number in the graph, and where they differ from those of the run a `graph`, a `run` (id and input: a fork shares it with that
-run), a `delta` to the state of the workflow, a `stub`, the reason why it cannot be run again, or `given`: the outputs above it
-that were other ones when it began, each with `index`, `output`, `delta` and `sha256`. `sha256` is the hash of what is stored as
-an output.
+number in the graph, and `skipped` instead of an output if its condition did not hold. Where they differ from those of the
+run it has a `graph`, a `run` (id and input: a fork shares it with that run), a `delta` to the state of the workflow, a `stub`,
+the reason why it cannot be run again, or `given`: the outputs above it that were other ones when it began, each with `index`,
+`output`, `delta` and `sha256`. `sha256` is the hash of what is stored as an output.
 
 An effect has `index`, `name`, `occurrence`, `time`, `seconds`, `request` and `request_sha256`; `response` or `raised` and
 `response_sha256`, or `open` when its body ended without waiting for it; and if they apply `awaited`, `durable` and
@@ -104,7 +104,7 @@ def _node_data(recorded: RecordedRun, node: RecordedNode) -> dict[str, Any]:
         "id": recorded.graph.order[node.index],
         "attempt": node.attempt,
         "generation": node.generation,
-        **_output_data(node.output),
+        **({"skipped": True} if node.skipped else _output_data(node.output)),
     }
     if node.graph.digest != recorded.graph.digest:
         data["graph"] = node.graph.digest

@@ -16,7 +16,7 @@ from ...errors import BadCassette, GraphError, InputError, NotJson, StepwellErro
 from ..effects.exceptions import MAX_GROUPS, EffectError
 from ..effects.record import CLOCK, Effect
 from .cassette import FORMAT, joined
-from .recorded import RecordedNode, RecordedRun
+from .recorded import NOTHING, RecordedNode, RecordedRun
 
 DEEPEST = MAX_DEPTH + 10
 """Levels: those of a stored value and of the cassette around it."""
@@ -170,14 +170,15 @@ def _node(form: _Fields, recorded: RecordedRun, graphs: Mapping[str, Graph]) -> 
     if form.take("run", dict, optional=True):
         done_in = form.form("run")
         run_id, input = RunId(done_in.text("id")), done_in.encoded("input", dict)
-    stored = _output(form)
+    skipped = form.take("skipped", bool, False, optional=True)
+    stored = NOTHING if skipped else _output(form)
     given = tuple((_index(each, recorded.graph), _output(each)) for each in form.forms("given", optional=True))
     stub = form.take("stub", str, optional=True)
     attempt, generation = form.number("attempt", least=1), form.number("generation")
     effects = tuple(_effect(each, str(node.get("id")), attempt) for each in form.forms("effects"))
     if graph is None or len(form.problems) > before:
         return None
-    return RecordedNode(index, run_id, input, graph, attempt, generation, stored, effects, stub, given)
+    return RecordedNode(index, run_id, input, graph, attempt, generation, stored, effects, stub, given, skipped)
 
 
 def _index(form: _Fields, graph: Graph) -> int:

@@ -5,10 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
+from ...base.codec import encode
 from ...base.ids import Digest, RunId
 from ...core.graph import Graph
 from ...core.kernel.audit import earlier_graphs, fold
-from ...core.model import AttemptRow, AttemptStatus, JournalRow, LineRow, Query, RunRow, RunStatus, queries
+from ...core.model import (
+    CONDITION,
+    AttemptRow,
+    AttemptStatus,
+    JournalRow,
+    LineRow,
+    NodeStatus,
+    Query,
+    RunRow,
+    RunStatus,
+    queries,
+)
 from ...core.model.lines import EFFECT, PAYLOAD
 from ...core.model.origin import is_origin, origin_of
 from ...core.store import Store, reader
@@ -17,12 +29,13 @@ from ...errors import RunNotFound
 from ..effects.record import Effect, effects_by_attempt
 
 LoadGraph = Callable[[Digest], Graph]
+NOTHING = encode(None)
 Given = tuple[tuple[int, bytes], ...]
 """Outputs by index."""
 
 
 class RecordedNode(NamedTuple):
-    """A completed attempt."""
+    """A completed attempt, or one that found that the condition of its node does not hold."""
 
     index: int  # type: ignore[assignment]  # hides tuple.index, which no record needs
     run_id: RunId
@@ -39,6 +52,8 @@ class RecordedNode(NamedTuple):
     """Why it cannot be run again, if that is so."""
     given: Given = ()
     """Outputs of its ancestors that it was given, by index, where the run has other ones now."""
+    skipped: bool = False
+    """Its condition did not hold, so it has no output."""
 
 
 class RecordedRun(NamedTuple):
@@ -82,7 +97,8 @@ class _RunReading:
         self._load = load
         self._journal: tuple[JournalRow, ...] = ()
         lines = (queries.ListLines(run_id, kind=kind) for kind in (PAYLOAD, EFFECT))
-        wanted_rows: list[Query] = [queries.ListAttempts(run_id), *lines]
+        skipped = queries.ListNodes(run_id, statuses=(NodeStatus.SKIPPED,))
+        wanted_rows: list[Query] = [queries.ListAttempts(run_id), *lines, skipped]
         results = [] if with_journal else whole_at_one_moment(store, run_id, *wanted_rows)
         # The attempts of a run that healed, or of a fork, may have begun with other graphs or in another run.
         if not results or results[0].heals > 0 or results[0].fork is not None:
@@ -90,6 +106,7 @@ class _RunReading:
         self.row: RunRow = results[0]
         self._attempts: tuple[AttemptRow, ...] = results[1]
         self._lines: tuple[LineRow, ...] = (*results[2], *results[3])
+        self._skipped = {(node.index, node.attempt) for node in results[4] if node.reason == CONDITION and node.attempt}
 
     def nodes(self, seq: int | None) -> list[RecordedNode]:
         """The completed attempts, now or as they were at a `seq`."""
@@ -102,6 +119,9 @@ class _RunReading:
         generations: dict[int, int] = {}
         for attempt in self._attempts:
             place = (attempt.index, attempt.number)
+            if seq is None and place in self._skipped:
+                skipped = self._node(attempt._replace(output=NOTHING), began, generations.get(attempt.index, 0), ())
+                nodes.append(skipped._replace(skipped=True))
             if place in completed:
                 node = self._node(attempt, began, generations.get(attempt.index, 0), effects.get(place, ()))
                 if place in began.shared:

@@ -12,13 +12,18 @@ from ...base.ids import NodeId
 from ...core.graph import Graph, Outline
 from ...core.kernel.healing import REMOVED
 from ...core.model import (
+    CONDITION,
     FAILED_NODES,
+    HEALED_LATE,
+    PARENT_SKIPPED,
+    PARENTS_SKIPPED,
     RUN_VERBS,
     SATISFIED_NODES,
     AttemptStatus,
     NodeRow,
     NodeStatus,
     RunRow,
+    was_skipped,
 )
 from .attempts import attempt_cause, last_ended, postponements, reasons_to_run
 from .records import BEGINNINGS, Facts, KnownNode, WhyCause
@@ -46,6 +51,8 @@ class RowsToRead(NamedTuple):
     """Ancestors that block it."""
     broken: bool = False
     """Nodes that failed for good, anywhere in the run."""
+    skipped: bool = False
+    """Nodes above it whose conditions did not hold, with which it was skipped."""
 
 
 def rows_to_read(run: RunRow, graph: Graph, row: NodeRow) -> RowsToRead:
@@ -60,7 +67,9 @@ def rows_to_read(run: RunRow, graph: Graph, row: NodeRow) -> RowsToRead:
             return RowsToRead(nodes=tuple(node for node in (_failed_ancestor(row),) if node in graph.nodes))
         case NodeStatus.CANCELLED:
             return RowsToRead(broken=_cancelled_by(run, row, graph) == "run_failed")
-        case NodeStatus.WAITING | NodeStatus.FAILED | NodeStatus.INTERRUPTED | NodeStatus.SKIPPED:
+        case NodeStatus.SKIPPED:
+            return RowsToRead(skipped=row.reason in (PARENTS_SKIPPED, PARENT_SKIPPED))
+        case NodeStatus.WAITING | NodeStatus.FAILED | NodeStatus.INTERRUPTED:
             return RowsToRead()
         case _:
             assert_never(row.status)
@@ -282,9 +291,31 @@ def _upstream_failed(facts: Facts, node: KnownNode) -> WhyCause:
 
 
 def _skipped(facts: Facts, node: KnownNode) -> WhyCause:
-    reason = node.row.reason
-    because = request_causes(facts, "heal") if reason == "healed_late" else ()
-    return _cause(facts, node, CauseKind.SKIPPED, {"reason": reason}, because)
+    reason, spec = node.row.reason, facts.graph.nodes.get(node.row.id)
+    because: tuple[WhyCause, ...] = ()
+    if reason == HEALED_LATE:
+        because = request_causes(facts, "heal")
+    elif reason in (PARENTS_SKIPPED, PARENT_SKIPPED):
+        because = tuple(why_node(facts, cause) for cause in facts.blockers[:NAMED])
+    return _cause(facts, node, CauseKind.SKIPPED, {"reason": reason, "when": spec and spec.when}, because)
+
+
+def skipped_by(graph: Graph | Outline, node: NodeId, skipped: Mapping[NodeId, NodeRow]) -> list[NodeRow]:
+    """The conditions that did not hold, with which a node was skipped: found by going up through skipped nodes."""
+    causes: list[NodeRow] = []
+    seen, queue = {node}, deque([node])
+    while queue and len(causes) < NAMED:
+        spec = graph.nodes.get(queue.popleft())
+        for parent in () if spec is None else spec.depends_on:
+            row = skipped.get(parent)
+            if row is None or parent in seen or not was_skipped(row.status, row.reason):
+                continue
+            seen.add(parent)
+            if row.reason == CONDITION:
+                causes.append(row)
+            else:
+                queue.append(parent)
+    return causes
 
 
 def _cancelled(facts: Facts, node_read: KnownNode) -> WhyCause:

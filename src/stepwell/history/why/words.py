@@ -10,7 +10,7 @@ from ...answers.causes import CauseKind
 from ...base.clock import SECOND
 from ...base.words import count, duration, error_line, one_line, ways_out
 from ...core.kernel.healing import REMOVED
-from ...core.model import NodeStatus, RunRow
+from ...core.model import CONDITION, HEALED_LATE, PARENT_SKIPPED, PARENTS_SKIPPED, NodeStatus, RunRow
 from .pauses import PAUSE_REASONS, pause_of
 from .records import WhyCause
 
@@ -50,9 +50,10 @@ _CANCELLED = {
     "worker_lost": "because the run was stopping when its worker was lost",
 }
 _SKIPPED = {
-    "healed_late": "it joined the run when nodes after it had already started",
-    "skipped_in_origin": "it was skipped in the run that this one was forked from",
-    None: "its when= did not hold, or all its parents were skipped",
+    CONDITION: "its condition did not hold",
+    PARENTS_SKIPPED: "all of its parents were skipped",
+    PARENT_SKIPPED: 'one of its parents was skipped, and with join="all" it runs only after all of them',
+    HEALED_LATE: "it joined the run when nodes after it had already started",
 }
 
 
@@ -125,8 +126,9 @@ def sentence(cause: WhyCause, times: StoreTimes) -> str:
             on = f"it depends on {detail['root']}{way}" if detail["root"] else "something it depends on failed"
             return f"{name} did not run: {on}"
         case K.SKIPPED:
-            reason = detail.get("reason")
-            return f"{name} was skipped: {_SKIPPED.get(reason, reason)}"
+            reason, when = detail.get("reason"), detail.get("when")
+            condition = f" ({when})" if reason == CONDITION and when not in (None, "<lambda>") else ""
+            return f"{name} was skipped: {_SKIPPED.get(str(reason), reason)}{condition}"
         case K.CANCELLED:
             reason = _CANCELLED.get(detail["reason"], f"reason: {detail['reason']}")
             if detail["stopped"]:

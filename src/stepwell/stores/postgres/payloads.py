@@ -14,7 +14,7 @@ from ...core.model import LayoutRow
 from ...core.store.rules.payloads import is_large, reference
 
 Row = tuple[str | None, int, int, int, str | None, bytes | None, bytes | None, bytes | None]
-"""Claim, ordinal, code, number and kind (of an error, its class) of a row, and up to three payloads."""
+"""Claim, ordinal, code, number and kind (of an error its class, of a skipped node the reason), and up to three payloads."""
 
 
 _ARRAY = Struct("!iiIii")

@@ -23,6 +23,8 @@ from ...core.store.rules.codes import GATE, RUN_STATUS
 
 Bytes = Iterator[bytes | None]
 FENCED = Refused(Refusal.FENCED)
+_PAST = ("number", "failures", "losses", "generation", "postponed", "skipped")
+"""What a node that is granted may have, besides its attempt."""
 _PLACES = ("status", "gate", "seed", "tags", "input", "fork")
 _STATUS, _GATE, _SEED, _TAGS, _INPUT, _FORK = map(RunRow._fields.index, _PLACES)
 
@@ -91,12 +93,11 @@ def _taken(op: ops.Claim, taken: Any, inputs: Mapping[int, list[tuple[int, bytes
     places = map(int, taken["idxs"].split(","))
     # Not by the class, which takes twice as long: a wide run is granted hundreds at a time.
     grants = [
-        tuple.__new__(receipts.Grant, (f"{claim}.{ordinal}", ids[run], idx, 1, 0, 0, (), 0, 0, 0))
+        tuple.__new__(receipts.Grant, (f"{claim}.{ordinal}", ids[run], idx, 1, 0, 0, (), 0, 0, 0, 0))
         for ordinal, (run, idx) in enumerate(zip(runs, places, strict=True))
     ]
-    for ordinal, number, failures, losses, generation, postponed in taken["past"] or ():
-        past = {"number": number, "failures": failures, "losses": losses}
-        grants[ordinal] = grants[ordinal]._replace(**past, generation=generation, postponed=postponed)
+    for ordinal, *past in taken["past"] or ():
+        grants[ordinal] = grants[ordinal]._replace(**dict(zip(_PAST, past, strict=True)))
     for ordinal, given in inputs.items():
         grants[ordinal] = grants[ordinal]._replace(inputs=tuple(given))
     if taken["heals"]:
@@ -110,9 +111,9 @@ def _repeated(op: ops.Claim, rows: Any, inputs: Mapping[int, list[tuple[int, byt
     return tuple(
         receipts.Grant(
             *(attempt_id(op.claim_id, ordinal), run, idx, number, failures, losses),
-            *(tuple(inputs.get(ordinal, ())), generation, heals, postponed),
+            *(tuple(inputs.get(ordinal, ())), generation, heals, postponed, skipped),
         )
-        for ordinal, run, idx, number, failures, losses, generation, heals, postponed in rows
+        for ordinal, run, idx, number, failures, losses, generation, heals, postponed, skipped in rows
     )
 
 

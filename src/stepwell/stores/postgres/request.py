@@ -9,7 +9,7 @@ from typing import Any
 from zlib import crc32
 
 from ...base.ids import split_attempt_id
-from ...core.model import Batch, Op, Receipt, RunStatus, may_settle, ops, records
+from ...core.model import Batch, NodeStatus, Op, Receipt, RunStatus, may_settle, ops, records
 from ...core.store.rules.codes import ATTEMPT_CODE, NODE_CODE, RUN_CODE
 from ...core.store.rules.grouping import groups, once_each
 from ...core.store.rules.payloads import error_type
@@ -132,7 +132,7 @@ class BatchCall:
                 ordinal=ordinal,
                 code=ATTEMPT_CODE[op.status] + 16 * NODE_CODE[op.node] + 256 * op.postponed,
                 number=op.delay or 0,
-                kind=error_type(op.error),
+                kind=op.reason if op.node is NodeStatus.SKIPPED else error_type(op.error),
             )
         self._ask(positions, group, "settle", self._rows_from(first, large))
 

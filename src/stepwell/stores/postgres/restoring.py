@@ -34,7 +34,8 @@ def restored_rows(op: Restore) -> dict[str, Any]:
         "key": row.idempotency_key,
         "tags": json.dumps(row.tags) if row.tags else None,
         "nodes": [
-            (each.index, NODE_CODE[each.status], each.waiting, each.live, *each.lane, *_PAST(each)) for each in op.nodes
+            (each.index, NODE_CODE[each.status], each.waiting, each.skipped, *each.lane, *_PAST(each))
+            for each in op.nodes
         ],
         "attempts": [
             (each.index, each.number, ATTEMPT_CODE[each.status], each.worker, each.started_at, each.ended_at)

@@ -119,8 +119,9 @@ def _grants(claim: str, part: Sequence[Any], blobs: Blobs) -> Iterator[receipts.
     run, heals, flat = part
     run_id = RunId(run.decode())
     for ordinal, index, number, past, inputs in zip(*[iter(flat)] * 5, strict=True):
-        failures, losses, generation, postponed = past or (0, 0, 0, 0)
+        failures, losses, generation, postponed, skipped = past or (0, 0, 0, 0, 0)
         outputs = zip(inputs[::2], inputs[1::2], strict=True) if inputs else ()
         taken = tuple((node, cast(bytes, whole(output, blobs))) for node, output in outputs)
         attempt = attempt_id(claim, ordinal)
-        yield receipts.Grant(attempt, run_id, index, number, failures, losses, taken, generation, heals, postponed)
+        history = (taken, generation, heals, postponed, skipped)
+        yield receipts.Grant(attempt, run_id, index, number, failures, losses, *history)

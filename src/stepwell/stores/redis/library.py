@@ -14,7 +14,7 @@ from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple, get_args, get_type_hints
 
-from ...core.model import RUN_MOVES, AttemptRow, NodeRow, RunRow, StoreLimits, ops, suspects
+from ...core.model import HEALED_LATE, RUN_MOVES, AttemptRow, NodeRow, RunRow, StoreLimits, ops, suspects
 from ...core.store.rules.codes import ATTEMPT_CODE, ENDS, GATE_CODE, KIND_CODE, NODE_CODE, RUN_CODE
 
 LIMITS = StoreLimits(nodes=500, settlements=500, batch_bytes=2 * 1024 * 1024, runs=64)
@@ -134,6 +134,7 @@ def _constants() -> str:
         "MAX_LOSSES": suspects.MAX_LOSSES,
         "ENTRIES_A_NODE": ops.ENTRIES_A_NODE,
         "NODE_FAILED": ops.NODE_FAILED,
+        "HEALED_LATE": HEALED_LATE,
         "WORKER_LOST": suspects.WORKER_LOST,
         "WORKER_LOST_ERROR": suspects.WORKER_LOST_ERROR.decode(),
     }

@@ -108,9 +108,9 @@ def _nodes(tx: Transaction, query: queries.ListNodes) -> Page[NodeRow]:
     statuses = ",".join(str(codes.NODE_CODE[status]) for status in query.statuses)
     chosen = "" if query.indexes is None else "AND n.idx IN (SELECT value FROM json_each(?))"
     statement = f"""
-SELECT json_group_array(json_array(idx, id, status, attempt, waiting, live, failures, losses, lane, due_at, reason,
+SELECT json_group_array(json_array(idx, id, status, attempt, waiting, skipped, failures, losses, lane, due_at, reason,
                                    generation, postponed))
-  FROM (SELECT n.idx, l.id, n.status, n.attempt, n.waiting, n.live, n.failures, n.losses, n.lane, n.due_at,
+  FROM (SELECT n.idx, l.id, n.status, n.attempt, n.waiting, n.skipped, n.failures, n.losses, n.lane, n.due_at,
                n.reason, n.generation, n.postponed
           FROM run r CROSS JOIN node n ON n.run = r.key CROSS JOIN layout l ON l.graph = r.graph AND l.idx = n.idx
          WHERE r.id = ? AND n.idx > ? {f"AND n.status IN ({statuses})" if statuses else ""} {chosen}

@@ -151,7 +151,7 @@ CREATE TABLE node (
   idx      INTEGER NOT NULL,
   status   INTEGER NOT NULL,
   waiting  INTEGER NOT NULL,
-  live     INTEGER NOT NULL,
+  skipped  INTEGER NOT NULL DEFAULT 0,         -- parents that were skipped, but for those that a heal has added too late
   lane     INTEGER NOT NULL,
   rank     INTEGER NOT NULL,                   -- its place in the order of the run
   attempt  INTEGER NOT NULL DEFAULT 0,

@@ -19,7 +19,15 @@ from ...model import (
     settled_as,
     suspects,
 )
-from ...model.status import ACTIVE_NODES, FAILED_NODES, SATISFIED_NODES, AttemptStatus, NodeStatus, RunStatus
+from ...model.status import (
+    ACTIVE_NODES,
+    FAILED_NODES,
+    SATISFIED_NODES,
+    AttemptStatus,
+    NodeStatus,
+    RunStatus,
+    was_skipped,
+)
 from ..rules.payloads import error_type
 from ..rules.verdicts import Conclusion
 from ..rules.verdicts import conclude as conclusion
@@ -66,9 +74,10 @@ def _settle_one(op: ops.Settle, attempt: AttemptState | None, moving: dict[RunId
     if op.status in (AttemptStatus.FAILED, AttemptStatus.TIMED_OUT):
         node.failures += not op.postponed
         node.postponed += op.postponed
-    if status is NodeStatus.COMPLETED and moving[run.id]:
+    node.reason = op.reason if status is NodeStatus.SKIPPED else None
+    if status.satisfies and moving[run.id]:
         for child in run.graph.children.get(node.index, ()):
-            lower(run, run.nodes[child])
+            lower(run, run.nodes[child], skipped=status is NodeStatus.SKIPPED)
     return "accepted"
 
 
@@ -97,9 +106,10 @@ def change(run: RunState, node: NodeState, status: NodeStatus) -> None:
     node.status = status
 
 
-def lower(run: RunState, child: NodeState) -> None:
-    """One parent of this child is satisfied; at zero the child is READY."""
+def lower(run: RunState, child: NodeState, *, skipped: bool) -> None:
+    """One parent of this child is satisfied, perhaps by being skipped; when all are, the child is READY."""
     child.waiting -= 1
+    child.skipped += skipped
     if child.waiting == 0 and child.status is NodeStatus.PENDING:
         change(run, child, NodeStatus.READY)
 
@@ -209,6 +219,7 @@ def _grant(attempt: AttemptState) -> receipts.Grant:
         node.generation,
         run.heals,
         node.postponed,
+        node.skipped,
     )
 
 
@@ -398,9 +409,9 @@ def _next_due(state: MemoryState) -> int | None:
 def rederive(run: RunState) -> None:
     """Compute both parent counters of every node from the rows, and from them which unstarted ones are READY."""
     for node in run.nodes:
-        parents = [run.nodes[parent].status for parent in node.layout.parents]
-        node.waiting = sum(status not in SATISFIED_NODES for status in parents)
-        node.live = sum(status is not NodeStatus.SKIPPED for status in parents)
+        parents = [run.nodes[parent] for parent in node.layout.parents]
+        node.waiting = sum(parent.status not in SATISFIED_NODES for parent in parents)
+        node.skipped = sum(was_skipped(parent.status, parent.reason) for parent in parents)
         if node.status in (NodeStatus.PENDING, NodeStatus.READY):
             node.status = NodeStatus.PENDING if node.waiting else NodeStatus.READY
     run.recount()

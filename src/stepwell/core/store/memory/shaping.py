@@ -67,7 +67,7 @@ def _load(run: RunState, now: int) -> None:
     start = len(run.nodes)
     for index, row in enumerate(run.graph.rows[start : start + LIMITS.nodes], start):
         status = NodeStatus.PENDING if row.parents else NodeStatus.READY
-        run.nodes.append(NodeState(index, row, status, len(row.parents), len(row.parents), row.lane))
+        run.nodes.append(NodeState(index, row, status, len(row.parents), row.lane))
     if len(run.nodes) == run.graph.total:
         run.gate, run.purpose, run.expires_at = GateState.OPEN, None, None
         run.recount()
@@ -93,8 +93,7 @@ def arrange(state: MemoryState, op: ops.SwitchGraph, now: int) -> Receipt:
             node.lane = row.lane._replace(suspect=node.lane.suspect)
     if op.start == len(run.nodes):
         for index, row in enumerate(graph.rows[op.start : op.start + LIMITS.nodes], op.start):
-            parents = len(row.parents)
-            run.nodes.append(NodeState(index, row, NodeStatus.PENDING, parents, parents, row.lane))
+            run.nodes.append(NodeState(index, row, NodeStatus.PENDING, len(row.parents), row.lane))
             run.open += 1
     return receipts.GraphSwitched(len(run.nodes), graph.total)
 

@@ -43,8 +43,8 @@ class NodeState:
     layout: LayoutRow
     status: NodeStatus
     waiting: int
-    live: int
     lane: Lane
+    skipped: int = 0
     attempt: int = 0
     failures: int = 0
     losses: int = 0

@@ -7,7 +7,7 @@ from functools import cache
 from importlib import resources
 from typing import Any, cast
 
-from ....core.model import StoreLimits, ops, suspects
+from ....core.model import HEALED_LATE, StoreLimits, ops, suspects
 from ....core.store.rules import codes
 from ....errors import SchemaTooNew, StoreError, StoreReadOnly
 
@@ -20,6 +20,7 @@ LOWEST = -2147483647
 _CONSTANTS: dict[str, int | str] = {
     "ENTRIES_A_NODE": ops.ENTRIES_A_NODE,
     "HAND_OUT": ops.HAND_OUT,
+    "HEALED_LATE": HEALED_LATE,
     "LOAD_LEASE": ops.LOAD_LEASE,
     "MAX_LOSSES": suspects.MAX_LOSSES,
     "NODES": LIMITS.nodes,

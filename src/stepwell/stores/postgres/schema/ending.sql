@@ -117,14 +117,14 @@ BEGIN
 
   -- In a statement of its own: a heal may have made one of these nodes the child of another.
   WITH lowered AS (
-    SELECT e.run, c.child, count(*)::int AS by
+    SELECT e.run, c.child, count(*)::int AS by, count(*) FILTER (WHERE e.node = {N_SKIPPED})::int AS skipped
       FROM unnest(p_ending) e
            CROSS JOIN LATERAL (SELECT child FROM edge WHERE graph = e.graph AND parent = e.idx OFFSET 0) c
-     WHERE e.node = {N_COMPLETED} AND e.moving
+     WHERE e.node IN ({N_COMPLETED}, {N_SKIPPED}) AND e.moving
      GROUP BY e.run, c.child ORDER BY e.run, c.child),   -- in the order of the indexes
   moved AS (
     UPDATE node n
-       SET waiting = n.waiting - l.by,
+       SET waiting = n.waiting - l.by, skipped = n.skipped + l.skipped,
            status = CASE WHEN n.waiting = l.by AND n.status = {N_PENDING} THEN {N_READY} ELSE n.status END
       FROM lowered l WHERE n.run = l.run AND n.idx = l.child
     RETURNING n.run, n.lane, n.rank, n.idx, n.status = {N_READY} AND n.waiting = 0 AS released),

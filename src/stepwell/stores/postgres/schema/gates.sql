@@ -96,19 +96,20 @@ BEGIN
 END $$;
 
 -- Both counters of every node, and which unstarted ones are READY, derived anew from the rows.
-CREATE FUNCTION derive_nodes(p_run bigint, p_graph bigint) RETURNS void LANGUAGE plpgsql AS $$
+-- Where statistics are old, the server takes a large run for a small one, and its plan would compare every node with every count.
+CREATE FUNCTION derive_nodes(p_run bigint, p_graph bigint) RETURNS void LANGUAGE plpgsql SET enable_nestloop = off AS $$
 #variable_conflict use_column
 BEGIN
   WITH counted AS (
     SELECT c.child, count(*) FILTER (WHERE p.status NOT IN ({N_COMPLETED}, {N_SKIPPED}))::int AS waiting,
-           count(*) FILTER (WHERE p.status <> {N_SKIPPED})::int AS live
+           count(*) FILTER (WHERE p.status = {N_SKIPPED} AND p.reason IS DISTINCT FROM '{HEALED_LATE}')::int AS skipped
       FROM node p CROSS JOIN LATERAL (SELECT child FROM edge WHERE graph = p_graph AND parent = p.idx OFFSET 0) c
      WHERE p.run = p_run GROUP BY c.child)
-  UPDATE node n SET waiting = t.waiting, live = t.live
+  UPDATE node n SET waiting = t.waiting, skipped = t.skipped
     FROM counted t
-   WHERE n.run = p_run AND n.idx = t.child AND (n.waiting, n.live) <> (t.waiting, t.live);
-  UPDATE node n SET waiting = 0, live = 0
-   WHERE n.run = p_run AND (n.waiting > 0 OR n.live > 0)
+   WHERE n.run = p_run AND n.idx = t.child AND (n.waiting, n.skipped) <> (t.waiting, t.skipped);
+  UPDATE node n SET waiting = 0, skipped = 0
+   WHERE n.run = p_run AND (n.waiting > 0 OR n.skipped > 0)
      AND EXISTS (SELECT FROM layout l WHERE l.graph = p_graph AND l.idx = n.idx AND l.parents = 0);
   UPDATE node SET status = CASE waiting WHEN 0 THEN {N_READY} ELSE {N_PENDING} END
    WHERE run = p_run AND status = CASE waiting WHEN 0 THEN {N_PENDING} ELSE {N_READY} END;
@@ -224,8 +225,8 @@ BEGIN
     INSERT INTO ready (run, lane, rank, idx) SELECT run, lane, rank, idx FROM node WHERE run = v_run.key AND status = {N_READY};
   END IF;
   IF v_start = v_run.loaded AND v_run.loaded < v_graph.total THEN
-    INSERT INTO node (run, idx, status, waiting, live, lane, rank)
-    SELECT v_run.key, idx, {N_PENDING}, parents, parents, lane, rank
+    INSERT INTO node (run, idx, status, waiting, lane, rank)
+    SELECT v_run.key, idx, {N_PENDING}, parents, lane, rank
       FROM layout WHERE graph = v_graph.key AND idx >= v_run.loaded AND idx < v_run.loaded + {NODES};
     GET DIAGNOSTICS v_added = ROW_COUNT;
     UPDATE run SET loaded = loaded + v_added, open = open + v_added WHERE key = v_run.key;

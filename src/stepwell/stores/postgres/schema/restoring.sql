@@ -1,6 +1,6 @@
 -- Runs that come from another store, in parts. The name of the run is locked already.
 --
--- Nodes: [idx, status, waiting, live, queue, body, careful, suspect, attempt, failures, losses, due_at, reason, generation,
+-- Nodes: [idx, status, waiting, skipped, queue, body, careful, suspect, attempt, failures, losses, due_at, reason, generation,
 -- postponed]; attempts: [idx, number, status, worker, started_at, ended_at], beside their ids and payloads; journal: [seq, at,
 -- kind, idx, number, status, detail]; lines: [idx, at, kind], beside the ids of their attempts and their data.
 CREATE FUNCTION restore_rows(p_op jsonb, p_input bytea, p_fork bytea, p_claims text[], p_ordinals integer[], p_output bytea[],
@@ -91,7 +91,7 @@ CREATE FUNCTION restore_nodes(p_run run, p_nodes jsonb) RETURNS void LANGUAGE pl
 #variable_conflict use_column
 BEGIN
   WITH added AS (
-    INSERT INTO node (run, idx, status, waiting, live, lane, rank, attempt, failures, losses, due_at, reason, generation, postponed)
+    INSERT INTO node (run, idx, status, waiting, skipped, lane, rank, attempt, failures, losses, due_at, reason, generation, postponed)
     SELECT p_run.key, (n ->> 0)::int, (n ->> 1)::int, (n ->> 2)::int, (n ->> 3)::int, l.key, y.rank, (n ->> 8)::int, (n ->> 9)::int,
            (n ->> 10)::int, (n ->> 11)::bigint, n ->> 12, (n ->> 13)::int, (n ->> 14)::int
       FROM jsonb_array_elements(p_nodes) n

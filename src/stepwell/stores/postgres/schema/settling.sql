@@ -23,7 +23,8 @@ BEGIN
 END $$;
 
 -- Answers the verdict on each (none: all were accepted), its run ("run": that of all), and how the runs stand.
--- A code is the attempt's status, 16 times the node's, and 256 if the body asked to be tried again later.
+-- A code is the attempt's status, 16 times the node's, and 256 if the body asked to be tried again later. A type is that of the
+-- error, or of a skipped node the reason.
 CREATE FUNCTION settle(p_claims text[], p_ordinals integer[], p_codes integer[], p_delays bigint[],
                        p_output bytea[], p_error bytea[], p_outcome bytea[], p_types text[], p_now bigint)
 RETURNS jsonb LANGUAGE plpgsql AS $$
@@ -38,7 +39,7 @@ BEGIN
   SELECT array_agg(verdict), array_agg(run),
          array_agg(ROW(attempt, run, idx, number, graph, status, node,
                        CASE WHEN node = {N_WAITING} THEN p_now + coalesce(delay, 0) END,
-                       0, NULL, NULL, moving, postponed, output, error, outcome, type)::ending) FILTER (WHERE verdict = 1)
+                       0, NULL, CASE node WHEN {N_SKIPPED} THEN type END, moving, postponed, output, error, outcome, type)::ending) FILTER (WHERE verdict = 1)
     INTO v_verdicts, v_runs, v_ending
     FROM (
       SELECT s.place, a.key AS attempt, a.run, a.idx, a.number, r.graph, s.code & 15 AS status, s.delay, s.output, s.error,

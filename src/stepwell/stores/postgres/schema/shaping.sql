@@ -57,8 +57,8 @@ CREATE FUNCTION lay_out(p_runs bigint[], p_start integer, OUT o_runs bigint[], O
 #variable_conflict use_column
 BEGIN
   WITH added AS (
-    INSERT INTO node (run, idx, status, waiting, live, lane, rank)
-    SELECT r.key, l.idx, CASE l.parents WHEN 0 THEN {N_READY} ELSE {N_PENDING} END, l.parents, l.parents, l.lane, l.rank
+    INSERT INTO node (run, idx, status, waiting, lane, rank)
+    SELECT r.key, l.idx, CASE l.parents WHEN 0 THEN {N_READY} ELSE {N_PENDING} END, l.parents, l.lane, l.rank
       FROM unnest(p_runs) k(key) JOIN run r ON r.key = k.key
            CROSS JOIN LATERAL (SELECT idx, parents, lane, rank FROM layout l
                                 WHERE l.graph = r.graph AND l.idx >= coalesce(p_start, r.loaded)

@@ -150,7 +150,7 @@ CREATE TABLE node (
   idx        integer NOT NULL,
   status     smallint NOT NULL,
   waiting    integer NOT NULL CHECK (waiting >= 0),
-  live       integer NOT NULL,
+  skipped    integer NOT NULL DEFAULT 0,   -- parents that were skipped, but for those that a heal has added too late
   lane       integer NOT NULL,
   rank       integer NOT NULL,
   attempt    integer NOT NULL DEFAULT 0,

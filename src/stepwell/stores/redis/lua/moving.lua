@@ -32,12 +32,14 @@ end_attempt = function(attempt, status, node_status)
   return node
 end
 
--- Fewer parents to wait for: how many fewer, by child; at zero a child is READY.
-local function lower(run, children, fewer)
+-- Fewer parents to wait for: how many fewer, and how many of these were skipped, by child; at zero a child is READY.
+local function lower(run, children, fewer, skipped)
   want_rows(run.nodes, children)
   for k = 1, #children do
-    local node = get_node(run, children[k])
-    node.waiting = node.waiting - (fewer and fewer[children[k]] or 1)
+    local child = children[k]
+    local node = get_node(run, child)
+    node.waiting = node.waiting - (fewer[child] or 1)
+    node.skipped = node.skipped + (skipped[child] or 0)
     if node.waiting == 0 and node.status == N.PENDING then change(run, node, N.READY) else touch(run, node) end
   end
 end
@@ -62,7 +64,9 @@ release = function(run)
   local i, done = unpack_bytes('>I4I4', releases[1])
   local graph = graph_of(run)
   local slice = some_of(list_of(graph, layout_of(graph, i), 'children'), LIMIT.slice, done)
-  lower(run, slice)
+  local skipped = {}
+  for k = 1, get_node(run, i).status == N.SKIPPED and #slice or 0 do skipped[slice[k]] = 1 end
+  lower(run, slice, NONE, skipped)
   if #slice == LIMIT.slice then
     releases[1] = pack('>I4I4', i, done + #slice)
   else
@@ -152,6 +156,7 @@ local function accept(op, k, attempt)
   for n, line in ipairs(settled(op, 'lines', k) or NONE) do lines.add(attempt, RECORDED + n - 1, line[1], args[line[2]], now) end
   local status = settled_as(op.node[k], run, is_removed(run, attempt.i))
   local node = end_attempt(attempt, ended_as, status)
+  if status == N.SKIPPED then node.reason = settled(op, 'reason', k) or nil end
   set_due(run, node, status == N.WAITING and now + (settled(op, 'delay', k) or 0) or nil)
   if ended_as == A.FAILED or ended_as == A.TIMED_OUT then
     if settled(op, 'postponed', k) then node.postponed = node.postponed + 1 else node.failures = node.failures + 1 end
@@ -159,12 +164,13 @@ local function accept(op, k, attempt)
   return status
 end
 
--- The children of a completed node are counted for its run, so that each is lowered once; those of a very wide node come later.
-local function count_children(lowered, run, i)
+-- The children of a completed or skipped node are counted for its run, so that each is lowered once; those of a very wide node come
+-- later.
+local function count_children(lowered, run, i, was_skipped)
   local of, graph = lowered[run], graph_of(run)
   local layout = layout_of(graph, i)
   if not of then
-    of = {order = {}, fewer = {}}
+    of = {order = {}, fewer = {}, skipped = {}}
     lowered[run] = of
   end
   if layout.many_children > LIMIT.slice then
@@ -176,6 +182,7 @@ local function count_children(lowered, run, i)
     local child = children[n]
     if not of.fewer[child] then insert(of.order, child) end
     of.fewer[child] = (of.fewer[child] or 0) + 1
+    if was_skipped then of.skipped[child] = (of.skipped[child] or 0) + 1 end
   end
 end
 
@@ -190,11 +197,14 @@ ops.Settle = function(op)
     if verdicts[k] == 'a' then
       ended[#ended + 1] = attempt
       changed[attempt.run] = true
-      if accept(op, k, attempt) == N.COMPLETED and attempt.run.gate == G.OPEN then count_children(lowered, attempt.run, attempt.i) end
+      local status, run = accept(op, k, attempt), attempt.run
+      if (status == N.COMPLETED or status == N.SKIPPED) and run.gate == G.OPEN then
+        count_children(lowered, run, attempt.i, status == N.SKIPPED)
+      end
     end
   end
   for run, of in pairs(lowered) do
-    lower(run, of.order, of.fewer)
+    lower(run, of.order, of.fewer, of.skipped)
     if of.wide then release(run) end
   end
   hold_back(ended)

@@ -54,7 +54,7 @@ function reading.ListNodes(q)
     if wanted and not wanted[n.status] then return false end
     local layout = layout_of(graph, n.i)
     insert(rows, {
-      n.i, layout.id, n.status, n.attempt, n.waiting, n.live, n.failures, n.losses, {lane_text(layout.lane), is_suspect(n)},
+      n.i, layout.id, n.status, n.attempt, n.waiting, n.skipped, n.failures, n.losses, {lane_text(layout.lane), is_suspect(n)},
       n.due_at or false, n.reason or false, n.generation, n.postponed,
     })
     if #rows >= q.limit then last = n.i end

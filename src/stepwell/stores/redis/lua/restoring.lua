@@ -14,7 +14,7 @@ local function restore_nodes(run, rows)
     local row = rows[k]
     if row.index == run.loaded then
       local node, status = new_node(layout_of(graph_of(run), row.index), row.status, row.lane[2] == 1), row.status
-      for _, name in ipairs({'attempt', 'waiting', 'live', 'failures', 'losses', 'reason', 'generation', 'postponed'}) do
+      for _, name in ipairs({'attempt', 'waiting', 'skipped', 'failures', 'losses', 'reason', 'generation', 'postponed'}) do
         node[name] = row[name]
       end
       run.loaded = run.loaded + 1

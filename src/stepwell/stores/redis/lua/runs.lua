@@ -96,7 +96,7 @@ end
 local function new_node(layout, status, suspect)
   local parents = layout.many_parents
   return place_node({
-    i = layout.i, status = status, attempt = 0, waiting = parents, live = parents, failures = 0, losses = 0, postponed = 0, generation = 0,
+    i = layout.i, status = status, attempt = 0, waiting = parents, skipped = 0, failures = 0, losses = 0, postponed = 0, generation = 0,
   }, layout, suspect)
 end
 

@@ -231,27 +231,28 @@ end
 local CHANGED = 4 -- a node that is changed takes as long as so many that are not
 local AT_ONCE = 500 -- parents, and nodes
 
--- Of some parents of a node: how many are to be waited for, and how many were not skipped.
+-- Of some parents of a node: how many are to be waited for, and how many were skipped.
 local function count_parents(run, parents)
-  local waiting, live = 0, 0
+  local waiting, skipped = 0, 0
   want_rows(run.nodes, parents)
   for k = 1, #parents do
-    local status = get_node(run, parents[k]).status
-    if status ~= N.SKIPPED then
-      live = live + 1
-      if status ~= N.COMPLETED then waiting = waiting + 1 end
+    local parent = get_node(run, parents[k])
+    if parent.status == N.SKIPPED then
+      if parent.reason ~= HEALED_LATE then skipped = skipped + 1 end
+    elseif parent.status ~= N.COMPLETED then
+      waiting = waiting + 1
     end
   end
-  return waiting, live
+  return waiting, skipped
 end
 
 -- Whether that changed anything.
-local function set_counters(run, i, waiting, live)
+local function set_counters(run, i, waiting, skipped)
   local node = get_node(run, i)
   if run.requeue then touch(run, place_node(node, layout_of(graph_of(run), i), is_suspect(node))) end
   local right = node.status > N.READY or (node.status == N.READY) == (waiting == 0) and not (node.status == N.READY and run.requeue)
-  if right and node.waiting == waiting and node.live == live then return false end
-  node.waiting, node.live = waiting, live
+  if right and node.waiting == waiting and node.skipped == skipped then return false end
+  node.waiting, node.skipped = waiting, skipped
   touch(run, node)
   if node.status <= N.READY then
     change(run, node, waiting > 0 and N.PENDING or N.READY)
@@ -262,12 +263,12 @@ end
 
 -- Whether it is done.
 local function derive(run)
-  local graph, i, waiting, live, counted = graph_of(run), 0, 0, 0, 0
+  local graph, i, waiting, skipped, counted = graph_of(run), 0, 0, 0, 0
   if not run.derived then
     run.releases, run.releasing = {}, false
     if run.requeue then drop_queues(run) end
   else
-    i, waiting, live, counted = unpack(run.derived)
+    i, waiting, skipped, counted = unpack(run.derived)
   end
   local left, stop = LIMIT.derived, i
   while i < run.loaded and left > 0 do
@@ -278,16 +279,16 @@ local function derive(run)
     end
     local layout = layout_of(graph, i)
     local parents = some_of(list_of(graph, layout, 'parents'), AT_ONCE, counted)
-    local more_waiting, more_live = count_parents(run, parents)
-    waiting, live, left, counted = waiting + more_waiting, live + more_live, left - 1 - #parents, counted + #parents
+    local more_waiting, more_skipped = count_parents(run, parents)
+    waiting, skipped, left, counted = waiting + more_waiting, skipped + more_skipped, left - 1 - #parents, counted + #parents
     if counted == layout.many_parents then
-      if set_counters(run, i, waiting, live) then left = left - CHANGED end
-      i, waiting, live, counted = i + 1, 0, 0, 0
+      if set_counters(run, i, waiting, skipped) then left = left - CHANGED end
+      i, waiting, skipped, counted = i + 1, 0, 0, 0
     end
   end
   run.changed = true
   if i < run.loaded then
-    run.derived = {i, waiting, live, counted}
+    run.derived = {i, waiting, skipped, counted}
     return false
   end
   run.derived, run.requeue = nil, nil

@@ -82,8 +82,8 @@ SELECT c.id, c.workflow, c.target, c.graph, {R_PENDING}, c.on_failure, c.input, 
  WHERE c.existing IS NULL AND c.complete ORDER BY c.ord
 """
 _ADD_NODES = f"""
-INSERT INTO node (run, idx, status, waiting, live, lane, rank)
-SELECT r.key, l.idx, iif(l.parents = 0, {N_READY}, {N_PENDING}), l.parents, l.parents, l.lane, l.rank
+INSERT INTO node (run, idx, status, waiting, lane, rank)
+SELECT r.key, l.idx, iif(l.parents = 0, {N_READY}, {N_PENDING}), l.parents, l.lane, l.rank
 """
 _CREATE_NODES = f"""{_ADD_NODES}
   FROM temp.creating c CROSS JOIN run r ON r.id = c.id CROSS JOIN layout l ON l.graph = c.graph AND l.idx < {LIMITS.nodes}

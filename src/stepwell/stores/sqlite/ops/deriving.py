@@ -7,6 +7,7 @@ The run's row says how far this has come; any node that ends or changes meanwhil
 
 from __future__ import annotations
 
+from ....core.model import HEALED_LATE
 from ....core.store.rules.codes import N_COMPLETED, N_PENDING, N_READY, N_SKIPPED
 from .ending import Transaction
 
@@ -16,12 +17,11 @@ _NODES = 1 << 29
 _PHASE = 60
 """`run.derived` holds the phase from this bit on, and below it the node or edge to continue with."""
 
-_CLEAR = (
-    "UPDATE node SET waiting = 0, live = 0 WHERE run = :run AND idx >= :first AND idx < :end AND waiting + live > 0"
-)
+_SKIPPED = f"p.status = {N_SKIPPED} AND p.reason IS NOT '{HEALED_LATE}'"
+_CLEAR = "UPDATE node SET waiting = 0, skipped = 0 WHERE run = :run AND idx >= :first AND idx < :end AND waiting + skipped > 0"
 _COUNT_IN = f"""
-UPDATE node SET waiting = node.waiting + t.waiting, live = node.live + t.live
-  FROM (SELECT e.child, sum(p.status NOT IN ({N_COMPLETED}, {N_SKIPPED})) AS waiting, sum(p.status <> {N_SKIPPED}) AS live
+UPDATE node SET waiting = node.waiting + t.waiting, skipped = node.skipped + t.skipped
+  FROM (SELECT e.child, sum(p.status NOT IN ({N_COMPLETED}, {N_SKIPPED})) AS waiting, sum({_SKIPPED}) AS skipped
           FROM (SELECT parent, child FROM edge WHERE graph = :graph AND (parent, child) > (:parent, :child)
                    AND (parent, child) <= (:last_parent, :last_child)) e
                CROSS JOIN node p ON p.run = :run AND p.idx = e.parent GROUP BY e.child) t
@@ -36,14 +36,14 @@ UPDATE node SET status = iif(waiting = 0, {N_READY}, {N_PENDING})
 """
 # For a run that fits into one commit: writes only rows whose counters change.
 _REDERIVE = f"""
-UPDATE node SET waiting = t.waiting, live = t.live
-  FROM (SELECT n.idx, coalesce(c.waiting, 0) AS waiting, coalesce(c.live, 0) AS live
+UPDATE node SET waiting = t.waiting, skipped = t.skipped
+  FROM (SELECT n.idx, coalesce(c.waiting, 0) AS waiting, coalesce(c.skipped, 0) AS skipped
           FROM node n LEFT JOIN
                (SELECT e.child, sum(p.status NOT IN ({N_COMPLETED}, {N_SKIPPED})) AS waiting,
-                       sum(p.status <> {N_SKIPPED}) AS live
+                       sum({_SKIPPED}) AS skipped
                   FROM node p CROSS JOIN edge e ON e.graph = :graph AND e.parent = p.idx
                  WHERE p.run = :run GROUP BY e.child) c ON c.child = n.idx
-         WHERE n.run = :run AND (n.waiting, n.live) IS NOT (coalesce(c.waiting, 0), coalesce(c.live, 0))) t
+         WHERE n.run = :run AND (n.waiting, n.skipped) IS NOT (coalesce(c.waiting, 0), coalesce(c.skipped, 0))) t
  WHERE node.run = :run AND node.idx = t.idx
 """
 

@@ -28,6 +28,7 @@ from ....core.store.rules.codes import (
     N_INTERRUPTED,
     N_PENDING,
     N_READY,
+    N_SKIPPED,
     N_TERMINAL,
     R_CANCELLED,
     R_COMPLETED,
@@ -88,7 +89,8 @@ CREATE TEMP TABLE ending (
   reason  TEXT,
   moving  INTEGER             -- the gate stood open
 );
-CREATE TEMP TABLE lowered (run INTEGER, child INTEGER, by INTEGER);  -- no key: it must be what is scanned in a join
+-- Without a key: it must be what is scanned in a join.
+CREATE TEMP TABLE lowered (run INTEGER, child INTEGER, by INTEGER, skipped INTEGER);
 CREATE TEMP TABLE granted (
   ord INTEGER PRIMARY KEY, run INTEGER, idx INTEGER, number INTEGER, graph INTEGER, failures INTEGER, losses INTEGER
 );
@@ -114,15 +116,15 @@ UPDATE node
   FROM temp.ending e WHERE e.verdict = 1 AND node.run = e.run AND node.idx = e.idx
 """
 _FIND_CHILDREN = f"""
-INSERT INTO temp.lowered (run, child, by)
-SELECT e.run, edge.child, count(*)
+INSERT INTO temp.lowered (run, child, by, skipped)
+SELECT e.run, edge.child, count(*), sum(e.node = {N_SKIPPED})
   FROM temp.ending e CROSS JOIN edge ON edge.graph = e.graph AND edge.parent = e.idx
- WHERE e.verdict = 1 AND e.node = {N_COMPLETED} AND e.moving
+ WHERE e.verdict = 1 AND e.node IN ({N_COMPLETED}, {N_SKIPPED}) AND e.moving
  GROUP BY e.run, edge.child
 """
 _LOWER_CHILDREN = f"""
 UPDATE node
-   SET waiting = waiting - l.by,
+   SET waiting = waiting - l.by, skipped = node.skipped + l.skipped,
        status = CASE WHEN waiting = l.by AND status = {N_PENDING} THEN {N_READY} ELSE status END
   FROM temp.lowered l WHERE node.run = l.run AND node.idx = l.child
 """

@@ -33,8 +33,8 @@ INSERT INTO run (id, workflow, target, graph, status, on_failure, input, seed, u
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {codes.G_HELD}, 'restore', ?, 0, 0, 0, 0, ?, ?, ?, ?, ?)
 """
 _NODE = """
-INSERT OR IGNORE INTO node (run, idx, status, waiting, live, lane, rank, attempt, failures, losses, due_at, reason, generation,
-                            postponed)
+INSERT OR IGNORE INTO node (run, idx, status, waiting, skipped, lane, rank, attempt, failures, losses, due_at, reason,
+                            generation, postponed)
 SELECT ?1, l.idx, ?3, ?4, ?5, ?6, l.rank, ?7, ?8, ?9, ?10, ?11, ?12, ?13 FROM layout l WHERE l.graph = ?14 AND l.idx = ?2
 """
 _ATTEMPT = """
@@ -126,7 +126,7 @@ def _add(tx: Transaction, run: int, graph: int, op: Restore) -> None:
         lane = tx.lanes.key(tx.db, node.lane)
         counts = (node.attempt, node.failures, node.losses, node.due_at, node.reason, node.generation, node.postponed)
         status = codes.NODE_CODE[node.status]
-        tx.db.execute(_NODE, (run, node.index, status, node.waiting, node.live, lane, *counts, graph))
+        tx.db.execute(_NODE, (run, node.index, status, node.waiting, node.skipped, lane, *counts, graph))
     for attempt in op.attempts:
         _add_attempt(tx, run, attempt)
     tx.db.executemany(_JOURNAL, [(run, *_journal_values(entry)) for entry in op.journal])

@@ -18,6 +18,7 @@ from ....core.store.rules.codes import (
     N_COMPLETED,
     N_FAILED,
     N_READY,
+    N_SKIPPED,
     N_WAITING,
     NODE_CODE,
     ORDINALS,
@@ -54,7 +55,7 @@ SELECT j.key, a.key, a.run, a.idx, a.number, r.graph,
        j.value ->> 11,
        substr(:bytes, j.value ->> 8, j.value ->> 9),
        CASE WHEN j.value ->> 3 = {N_WAITING} AND NOT r.stopping AND NOT {_GONE} THEN :now + (j.value ->> 10) END,
-       0, NULL, NULL, r.gate = {G_OPEN}
+       0, NULL, CASE WHEN j.value ->> 3 = {N_SKIPPED} AND NOT {_GONE} THEN j.value ->> 12 END, r.gate = {G_OPEN}
   FROM json_each(:ops) j
        LEFT JOIN claim c ON c.id = j.value ->> 0
        LEFT JOIN attempt a ON a.key = c.key * {ORDINALS} + (j.value ->> 1)
@@ -132,6 +133,7 @@ def _fill(tx: Transaction, ops: Sequence[Settle], legal: Sequence[bool], packer:
             *packer.add(op.outcome),
             op.delay or 0,
             error_type(op.error),
+            op.reason,
         )
         for op, allowed in zip(ops, legal, strict=True)
     ]

@@ -31,6 +31,7 @@ from ....core.store.rules.codes import (
     N_PENDING,
     N_READY,
     N_RUNNING,
+    N_SKIPPED,
     N_TERMINAL,
     NODE_CODE,
     ORDINALS,
@@ -55,7 +56,7 @@ SELECT a.key, a.idx, a.number, a.status, r.stopping,
   FROM claim c CROSS JOIN attempt a ON a.key = c.key * {ORDINALS} + ?2 CROSS JOIN run r ON r.key = a.run WHERE c.id = ?1
 """
 _END = "UPDATE attempt SET status = ?, ended_at = ?, output = ?, error = ?, outcome = ?, record = ? WHERE key = ?"
-_MOVE = "UPDATE node SET status = ?, due_at = ?, reason = NULL, failures = failures + ? WHERE run = ? AND idx = ?"
+_MOVE = "UPDATE node SET status = ?, due_at = ?, reason = ?, failures = failures + ? WHERE run = ? AND idx = ?"
 _CHILDREN = """
 SELECT n.idx, n.waiting, n.status, n.lane FROM edge CROSS JOIN node n ON n.run = ?1 AND n.idx = edge.child
  WHERE edge.graph = ?2 AND edge.parent = ?3 LIMIT 2
@@ -65,6 +66,9 @@ _RELEASE_ONE = f"UPDATE node SET waiting = 0, status = {N_READY} WHERE run = ? A
 _LOWER = f"""
 UPDATE node SET waiting = waiting - 1, status = iif(waiting = 1 AND status = {N_PENDING}, {N_READY}, status)
  WHERE run = ?1 AND idx IN (SELECT child FROM edge WHERE graph = ?2 AND parent = ?3)
+"""
+_COUNT_SKIPPED = """
+UPDATE node SET skipped = skipped + 1 WHERE run = ?1 AND idx IN (SELECT child FROM edge WHERE graph = ?2 AND parent = ?3)
 """
 _RELEASED = f"""
 SELECT n.lane, count(*) FROM edge CROSS JOIN node n ON n.run = ?1 AND n.idx = edge.child AND n.status = {N_READY}
@@ -147,10 +151,14 @@ def _settle(tx: Transaction, op: Settle, run: _Counts, attempt: tuple[int, int, 
     record = pack(op.lines) if op.lines else None
     tx.execute(_END, (status, tx.now, op.output, op.error, op.outcome, record, key))
     due_at = tx.now + (op.delay or 0) if asked is NodeStatus.WAITING else None
-    tx.execute(_MOVE, (node, due_at, status in (A_FAILED, A_TIMED_OUT), run.key, idx))
+    tx.execute(
+        _MOVE, (node, due_at, op.reason if node == N_SKIPPED else None, status in (A_FAILED, A_TIMED_OUT), run.key, idx)
+    )
     if due_at is not None and (run.due_at is None or due_at < run.due_at):
         tx.execute("UPDATE run SET due_at = ? WHERE key = ?", (due_at, run.key))
-    if node == N_COMPLETED and run.gate == G_OPEN:
+    if node in (N_COMPLETED, N_SKIPPED) and run.gate == G_OPEN:
+        if node == N_SKIPPED:
+            tx.execute(_COUNT_SKIPPED, (run.key, run.graph, idx))
         for lane, released in _lower(tx, run.key, run.graph, idx):
             run.active += released
             if lane != run.marked:
@@ -216,6 +224,7 @@ class Candidate(NamedTuple):
     first: int
     """Whether no node of its run was started before, or the run is PENDING."""
     postponed: int
+    skipped: int
 
 
 START_ATTEMPT = (
@@ -273,4 +282,5 @@ def grant_of(claim: ClaimId, ordinal: int, node: Candidate) -> Grant:
         generation=node.generation,
         heals=node.heals,
         postponed=node.postponed,
+        skipped=node.skipped,
     )

@@ -27,8 +27,8 @@ UPDATE node SET rank = l.rank, lane = iif(was.suspect, suspect.key, l.lane)
    AND (l.rank, l.lane) IS NOT (node.rank, node.lane)
 """
 _ADD = f"""
-INSERT INTO node (run, idx, status, waiting, live, lane, rank)
-SELECT r.key, l.idx, {N_PENDING}, l.parents, l.parents, l.lane, l.rank
+INSERT INTO node (run, idx, status, waiting, lane, rank)
+SELECT r.key, l.idx, {N_PENDING}, l.parents, l.lane, l.rank
   FROM run r CROSS JOIN layout l ON l.graph = r.graph AND l.idx >= r.loaded AND l.idx < r.loaded + {LIMITS.nodes}
  WHERE r.key = ?
 """
