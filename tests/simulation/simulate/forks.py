@@ -53,7 +53,12 @@ class Forks:
         if not asked_for:
             raise Violation(f"node {index} of the fork {run_id} is shared and its body begins again")
 
-    def judge(self, run: RunState) -> None:
+    def judge(self, run: RunState, origin: RunState | None) -> None:
+        """`origin`: the run it was forked from, if it is one."""
+        for node, theirs in zip(run.nodes, () if origin is None else origin.nodes, strict=False):
+            kept = node.attempt == 0 and node.status is NodeStatus.SKIPPED and theirs.status is NodeStatus.SKIPPED
+            if kept and node.reason != theirs.reason:
+                raise Violation(f"{node.layout.id} of the fork {run.id} was skipped for {node.reason}, not {theirs.reason}")
         shared = {entry.index for entry in run.journal if entry.kind == "shared"}
         if self.told and shared != self._shares.get(run.id, set()):
             raise Violation(f"the fork {run.id} shares {shared} instead of {self._shares.get(run.id)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from stepwell.core.kernel.audit import ENDED_BY
-from stepwell.core.model import JournalRow, NodeStatus
+from stepwell.core.model import HEALED_LATE, JournalRow, NodeStatus
 from stepwell.core.store.memory.state import GraphState, MemoryState, RunState
 from tests.simulation.simulate.before import Violation
 
@@ -25,6 +25,16 @@ def check_in_time(state: MemoryState, run: RunState, index: int) -> None:
     begun = _begun(journal[:place]) & _begun(journal[: place + opened])
     if begun & _below(index, new):
         raise Violation(f"node {index} of {run.id} joined when nodes below it had begun, and its body begins")
+
+
+def check_late(run: RunState) -> None:
+    """A node came too late only if something below it has begun, or all of its parents came too late."""
+    late = {node.index for node in run.nodes if node.reason == HEALED_LATE and not node.layout.removed}
+    for index in late:
+        parents = run.graph.rows[index].parents
+        begun = any(run.nodes[below].attempt for below in _below(index, run.graph))
+        if run.created.fork is None and not begun and not (parents and late.issuperset(parents)):
+            raise Violation(f"node {index} of {run.id} is taken for one that came too late, and nothing below it has begun")
 
 
 def _asks_for(entry: JournalRow, index: int) -> bool:

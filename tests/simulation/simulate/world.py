@@ -53,7 +53,7 @@ from tests.simulation.simulate.asking import ask, load
 from tests.simulation.simulate.before import Before, Violation
 from tests.simulation.simulate.faults import Fault, Swarm
 from tests.simulation.simulate.forks import Forks
-from tests.simulation.simulate.healed import check_in_time
+from tests.simulation.simulate.healed import check_in_time, check_late
 from tests.simulation.simulate.workload import Workload, expected_outputs
 
 HEAL_EVENTS = 10_000
@@ -575,8 +575,9 @@ class World:
         """At the end: the whole history, quiescence, and the outputs of a world without faults."""
         for record in self.store._state.runs.values():
             self._check(record, whole=True)
-            self._forks.judge(record)
+            self._forks.judge(record, self.store._state.runs.get(record.created.origin or ""))
             late = {node.layout.id for node in record.nodes if node.reason == HEALED_LATE}
+            check_late(record)
             self.saw("a node comes too late", bool(late))
             self.saw("a condition does not hold", any(node.reason == CONDITION for node in record.nodes))
             self.saw("a node is skipped with its parents", any(node.reason == PARENTS_SKIPPED for node in record.nodes))
