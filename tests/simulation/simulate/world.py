@@ -575,7 +575,9 @@ class World:
         """At the end: the whole history, quiescence, and the outputs of a world without faults."""
         for record in self.store._state.runs.values():
             self._check(record, whole=True)
-            self._forks.judge(record, self.store._state.runs.get(record.created.origin or ""))
+            fork = record.created.fork
+            origin = None if fork is None else self.store._state.runs.get(decode(fork)["origin"])
+            self._forks.judge(record, origin)
             late = {node.layout.id for node in record.nodes if node.reason == HEALED_LATE}
             check_late(record)
             self.saw("a node comes too late", bool(late))
