@@ -1,8 +1,8 @@
 """Applies a few settlements or grants with direct statements.
 
 The rules are those for sets (`settling`, `ending`, `claiming`), and the same tests run both. A set costs temporary tables and
-JSON, which pays off only with more than a handful of items. With sets alone a node of a chain takes 1.5 times the processor time
-(bench/HISTORY.md).
+JSON, which pays off only with more than a handful of items. With sets alone a node of a chain takes 1.5 times the processor
+time (bench/HISTORY.md).
 """
 
 from __future__ import annotations
