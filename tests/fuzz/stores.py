@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from unittest.mock import patch
 
 from stepwell import Builder, Engine
 from stepwell.errors import StepwellError, StoreReplaced
@@ -43,7 +45,7 @@ def _put_back(away: dict[Path, Path]) -> None:
     away.clear()
 
 
-def lose_server(steps: list[str]) -> None:
+def lose_redis(steps: list[str]) -> None:
     """Redis is killed, started again, or flushed. One for each input: a process that is killed leaves no server of others."""
     from tests.servers.redis_server import RedisServer
 
@@ -74,6 +76,32 @@ def lose_server(steps: list[str]) -> None:
             assert {run.id for run in engine.runs()} >= set(kept)
     finally:
         server.stop()
+
+
+def lose_postgres(steps: list[str]) -> None:
+    """PostgreSQL is killed as by a crash, or ended in order, and started again."""
+    from stepwell.stores.postgres import store
+    from tests.postgres_server import PostgresServer
+
+    server = PostgresServer()
+    try:
+        url, is_up, kept = server.new_url(), True, list[str]()
+        with patch.object(store, "RETRY_SECONDS", 0.2), Engine(url, runner=None) as engine:
+            for step in steps:
+                if step == "start":
+                    _start(engine, kept, lambda: is_up)  # noqa: B023
+                elif step in ("kill", "end") and is_up:
+                    server.stop(signal.SIGQUIT if step == "kill" else signal.SIGINT)
+                    is_up = False
+                elif step == "back" and not is_up:
+                    server.start()
+                    is_up = True
+            if not is_up:
+                server.start()
+        with Engine(url, runner=None) as engine:
+            assert {run.id for run in engine.runs()} >= set(kept)
+    finally:
+        server.close()
 
 
 def _start(engine: Engine, kept: list[str], may: Callable[[], bool]) -> None:

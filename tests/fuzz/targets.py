@@ -1,5 +1,5 @@
-"""What is fuzzed: readers, patterns, schemas, templates, requests, manifests, links, names of functions, masking, cassettes, a
-store that goes away. Each target has seeds, one at least for each way in which it once failed, and what Hypothesis draws.
+"""What is fuzzed: readers, patterns, schemas, templates, requests, manifests, links, names of functions, masking, cassettes,
+stores that go away. Each target has seeds, one at least for each way in which it once failed, and what Hypothesis draws.
 
 A target returns, or raises an error of ours, which it catches: anything else is a finding.
 """
@@ -7,17 +7,13 @@ A target returns, or raises an error of ours, which it catches: anything else is
 from __future__ import annotations
 
 import json
-import sys
-import tempfile
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from stepwell import Document, Engine
-from stepwell.base import masking
+from stepwell import Document
 from stepwell.base.codec import text
 from stepwell.base.schemas import check_schema, problems_of, with_defaults
 from stepwell.base.templates import NodeOutput, compile_config, compile_template
@@ -27,11 +23,12 @@ from stepwell.errors import StepwellError
 from stepwell.handlers import Handlers
 from stepwell.pipeline.patterns.pattern import Pattern
 
+from . import masks, names
 from .cassettes import CASSETTES, CHANGES, read_changed
 from .drawing import LONG, PLAIN, READ, document, node, repeated
-from .files import KINDS, PLACES, built_pipeline, follow_link, read_manifest
+from .files import KINDS, PLACES, follow_link, read_manifest
 from .requests import GRAPHS, QUERY, REQUESTS, VERSION, ask, request, show_graph
-from .stores import lose_server, lose_store
+from .stores import lose_postgres, lose_redis, lose_store
 
 LETTERS = str.maketrans("01234567", "ghijklmn")
 
@@ -42,6 +39,8 @@ class Target(NamedTuple):
     draw: st.SearchStrategy[Any]
     quick: int = 100
     """How many of the seeds, those that take little time, `make test` tries."""
+    drawn: int = 5
+    """How many drawn inputs `make test` tries."""
 
 
 # Readers
@@ -184,48 +183,6 @@ CONFIGS = st.lists(
 )
 
 
-# What documents may name
-
-
-def start_named(given: list[Any]) -> None:
-    """A document runs no function that was not registered for it, and nothing that data names is imported."""
-    name, config = given
-    before = set(sys.modules)
-    with tempfile.TemporaryDirectory() as folder, built_pipeline() as (_, pipeline):
-        (Path(folder) / "never_named.py").write_text("", "utf-8")
-        sys.path.insert(0, folder)
-        try:
-            pipeline.build()
-            with Engine("memory://") as engine, suppress(StepwellError):
-                engine.run(Document(document({"id": "a", "handler": name, "config": config})))
-                raise AssertionError(f"{name} was run for a document")
-        finally:
-            sys.path.remove(folder)
-    assert "never_named" not in set(sys.modules) - before
-
-
-PRODUCE = {"home": "never_named", "pipeline": "x", "stage": "upper", "units": []}
-
-
-# Masking
-
-
-def mask_written(given: list[str]) -> None:
-    value, form = given
-    masking._values.clear()
-    masking._pattern = None
-    masking.hide([value])
-    written = {
-        "plain": value,
-        "escaped": "".join(f"\\u{ord(each):04x}" for each in value),
-        "json": json.dumps(value)[1:-1],
-        "percent": "".join(f"%{byte:02X}" for byte in value.encode()),
-    }[form]
-    shown = masking.mask(f"before {written} after")
-    assert shown == "before *** after", shown[:200]
-    masking.mask(written[: len(written) // 2] * 50)
-
-
 TARGETS: dict[str, Target] = {
     "json": Target(
         read_json,
@@ -329,39 +286,8 @@ TARGETS: dict[str, Target] = {
         st.tuples(st.sampled_from(PLACES), st.sampled_from(KINDS)),
         quick=8,
     ),
-    "name": Target(
-        start_named,
-        [
-            ["stepwell.pipeline.building.jobs:produce", PRODUCE],
-            ["os:getcwd", {}],
-            ["tests.fuzz.stores:nothing", {}],
-            ["never_named:x", {}],
-        ],
-        st.tuples(
-            st.sampled_from(
-                [
-                    "stepwell.pipeline.building.jobs:produce",
-                    "stepwell:Engine",
-                    "builtins:eval",
-                    "os:getcwd",
-                    "never_named:x",
-                ]
-            ),
-            st.dictionaries(st.sampled_from([*PRODUCE]), st.just("never_named") | PLAIN, max_size=4),
-        ),
-    ),
-    "mask": Target(
-        mask_written,
-        [
-            ["Secret-4711", "escaped"],
-            ["Secret-4711", "percent"],
-            ["".join(chr(33 + n * n % 94) for n in range(60_000)) + "the end", "json"],
-        ],
-        st.tuples(
-            st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=6, max_size=40),
-            st.sampled_from(["plain", "escaped", "json", "percent"]),
-        ),
-    ),
+    "name": Target(names.start_named, names.SEEDS, names.DRAWN),
+    "mask": Target(masks.mask, masks.SEEDS, masks.DRAWN),
     "store": Target(
         lose_store,
         [
@@ -399,11 +325,21 @@ TARGETS: dict[str, Target] = {
         CHANGES,
     ),
     "server": Target(
-        lose_server,
+        lose_redis,
         [
             ["start", "kill", "start", "start", "back", "start"],
             ["start", "flush", "start", "kill", "start", "back", "start"],
         ],
         st.lists(st.sampled_from(["start", "start", "kill", "back", "flush"]), max_size=9),
+    ),
+    "postgres": Target(
+        lose_postgres,
+        [
+            ["start", "kill", "start", "back", "start"],
+            ["start", "end", "start", "start", "back", "start", "kill", "back", "start"],
+        ],
+        st.lists(st.sampled_from(["start", "start", "kill", "back", "end"]), max_size=7),
+        quick=1,
+        drawn=0,
     ),
 }

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.fuzz import limits
 from tests.fuzz.limits import Limited
-from tests.fuzz.targets import TARGETS
+from tests.fuzz.targets import TARGETS, Target
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,12 @@ def test_what_strangers_write_is_taken_within_limits(limited: Limited, name: str
     for each in target.seeds[: target.quick]:
         assert limited.problem(name, each) is None, ascii(each)[:200]
 
-    @settings(max_examples=5, suppress_health_check=list(HealthCheck))
+    if target.drawn:
+        _draw(limited, name, target)
+
+
+def _draw(limited: Limited, name: str, target: Target) -> None:
+    @settings(max_examples=target.drawn, suppress_health_check=list(HealthCheck))
     @given(target.draw)
     def attempt(given: Any) -> None:
         assert limited.problem(name, given) is None
