@@ -382,6 +382,21 @@ def test_a_node_that_reads_a_type_made_below_it_is_a_cycle(tmp_path: Path, root:
         load_pipeline(file, root=str(root))
 
 
+def test_a_stage_that_does_not_fit_an_unknown_type_names_it(tmp_path: Path, root: Path) -> None:
+    """Without a pipeline that makes it, its only variable is `id`."""
+    file = saved(
+        tmp_path,
+        _document(
+            SCAN,
+            {"id": "allowed", "typeId": "state_gate", "data": {"stateType": "permission"}},
+            {"id": "out", "typeId": "state_write", "data": {"path": "out/{{$.pages.x}}"}},
+            connections=[("scan", "out"), ("allowed", "out")],
+        ),
+    )
+    with pytest.raises(DocumentError, match=r"does not name \{id\}.*known to make 'permission' \(allowed\)"):
+        load_pipeline(file, root=str(root))
+
+
 def shout(text: str) -> str:
     return f"{text}!"
 

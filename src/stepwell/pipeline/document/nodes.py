@@ -332,7 +332,7 @@ class Nodes:
                 **more,
             )
         except DefinitionError as error:
-            self.problems.add(node.path, str(error))
+            self.problems.add(node.path, self._explained(node, error))
             return
         self.stages.append((stage, handler_signature(stage)))
 
