@@ -68,6 +68,24 @@ def test_a_store_that_is_closed_sends_no_hint(url: str) -> None:
     other.close()
 
 
+def test_a_hint_that_is_sent_while_another_thread_closes_the_store_is_lost_and_raises_nothing(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = RedisStore(url)
+    pool = store._client.connection_pool
+    connection = pool.get_connection()
+    pool.release(connection)
+
+    def closed_meanwhile(*_: object, **__: object) -> bool:
+        connection.disconnect()
+        return bool(connection._parser.can_read(0))  # on a socket that is gone, as in the driver
+
+    monkeypatch.setattr(connection, "can_read", closed_meanwhile)
+    store.send_hint(Hint(("default",)))
+    monkeypatch.undo()
+    store.close()
+
+
 def test_a_store_that_is_closed_while_it_begins_to_listen_closes(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     store = RedisStore(url)
     closes_while_it_begins_to_listen(store, "stepwell-hints-in", monkeypatch)

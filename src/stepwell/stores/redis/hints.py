@@ -32,10 +32,10 @@ class Hints:
         self._ends = threading.Event()
 
     def send(self, client: Any, hint: Hint) -> None:
-        from redis.exceptions import RedisError
-
-        with suppress(RedisError):
-            client.publish(self._channel, json.dumps(hint))
+        message = json.dumps(hint)
+        # The driver raises whatever it comes to when another thread closes the store meanwhile, a TypeError for one.
+        with suppress(Exception):
+            client.publish(self._channel, message)
 
     def wait(self, queues: Collection[str] | None, runs: Collection[RunId], worker: WorkerId, timeout: float) -> bool:
         self._listen()
