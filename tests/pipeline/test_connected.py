@@ -12,13 +12,15 @@ from typing import Any
 
 import pytest
 
-from stepwell import Builder, Engine, Pipeline
+from stepwell import Builder, Engine, Handlers, Pipeline
+from stepwell.define.document import Document
 from stepwell.errors import DefinitionError, DocumentError
 from stepwell.pipeline.building.build import Scanner
 from stepwell.pipeline.building.verdict import list_everything
 from stepwell.pipeline.building.watch import Watcher
 from stepwell.pipeline.connected import drawing, in_order, links, share_types
 from stepwell.pipeline.finding import load_pipeline, load_together
+from stepwell.triggers.definition import Trigger
 from tests.engine.jobs import nothing
 from tests.forking.template import Template
 from tests.pipeline.blog import Ledger, make_blog, write
@@ -384,6 +386,26 @@ def test_a_trigger_fires_for_what_a_pipeline_given_with_it_makes_first(
     given = _triggered(root)
     work([given[name] for name in order], engine)
     assert len([run for run in engine.runs() if run.workflow == "publish"]) == (1 if is_there else 2)
+
+
+@BOTH_ORDERS
+def test_a_stored_trigger_fires_for_what_is_made_after_it_was_added(
+    root: Path, engine: Engine, order: tuple[str, str]
+) -> None:
+    """Whichever pipeline makes it, also while both are watched."""
+    nodes = [{"id": "told", "handler": "compute", "config": {"expression": "input.entity"}}]
+    engine.save(Document.parse(json.dumps({"name": "announce", "nodes": nodes}), Handlers()))
+    given = _triggered(root)
+    given["second"].stage("copy", input="articles/{day}.md", output="copies/{day}.md")(_same)
+    write(root, "notes/one.txt", "1")
+    with Watcher([given[name] for name in order], engine, interval=3_600) as watcher:
+        watcher._scan_all()
+        state = {"pipeline": "second", "state_type": "article"}
+        engine.triggers.add(Trigger("stored", "announce", state=state))
+        write(root, "notes/two.txt", "2")
+        watcher.changed([str(root.resolve() / "notes/two.txt")])
+        watcher.pass_on()
+    assert [run.wait().input["entity"] for run in engine.runs(workflow="announce")] == ["two"]
 
 
 def test_the_drawing_and_the_order_of_pipelines_count_triggers(root: Path) -> None:
