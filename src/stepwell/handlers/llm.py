@@ -178,8 +178,8 @@ def _content(choice: dict[str, Any]) -> str:
         content = "".join(each for each in parts if isinstance(each, str))
     if not isinstance(content, str):
         refused = message.get("refusal") if isinstance(message, dict) else None
-        told = f"the model refused: {_short(refused)}" if isinstance(refused, str) else "the model said nothing"
-        raise PermanentError(f"llm_service: {told} (finish_reason {choice.get('finish_reason')!r})")
+        reason = f"the model refused: {_short(refused)}" if isinstance(refused, str) else "the model said nothing"
+        raise PermanentError(f"llm_service: {reason} (finish_reason {choice.get('finish_reason')!r})")
     return mask(content)  # a secret may stand in two of its parts
 
 

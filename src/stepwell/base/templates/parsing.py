@@ -38,8 +38,8 @@ def parse_template(text: str) -> nodes.Template:
     check_length(text)
     if text.endswith("{#"):  # which Jinja takes for nothing
         raise TemplateError("missing end of comment tag", line=text.count("\n") + 1, column=1)
-    kept, stands_for_return = _with_returns(text)
-    tree = _parsed(kept)
+    line_feeds_only, stands_for_return = _with_returns(text)
+    tree = _parsed(line_feeds_only)
     if stands_for_return:
         try:
             for data in tree.find_all(nodes.TemplateData):

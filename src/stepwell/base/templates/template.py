@@ -53,9 +53,9 @@ class Template:
         except RecursionError:
             raise TemplateError("its values are nested too deeply") from None
         except (ArithmeticError, ValueError, TypeError, LookupError) as error:  # unforeseen
-            told = TemplateError(f"it cannot be rendered: {error}")
-            told.template = self.text
-            raise told from error
+            failure = TemplateError(f"it cannot be rendered: {error}")
+            failure.template = self.text
+            raise failure from error
 
 
 class Expression(Template):

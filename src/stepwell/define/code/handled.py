@@ -131,8 +131,8 @@ def rendered_for_process(
 def _kept(rendered: dict[str, Any]) -> Any:
     """A copy, because bodies may change what they get, with secrets as references."""
     size = [0]
-    kept = _copied(rendered, size)
-    return kept if size[0] <= MAX_KEPT else {"bytes": len(encode(kept))}
+    config = _copied(rendered, size)
+    return config if size[0] <= MAX_KEPT else {"bytes": len(encode(config))}
 
 
 def _copied(value: Any, size: list[int]) -> Any:

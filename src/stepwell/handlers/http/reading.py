@@ -32,8 +32,8 @@ async def read_body(response: httpx.Response, max_bytes: int, *, is_head: bool =
     """The body of an answer, decompressed. More than `max_bytes`, compressed or not, is an error."""
     if is_head:
         return b""  # its headers speak of a body that is not sent
-    told = response.headers.get("content-length", "")
-    if told.isdigit() and int(told) > max_bytes:
+    length = response.headers.get("content-length", "")
+    if length.isdigit() and int(length) > max_bytes:
         raise _too_large(max_bytes)
     encoding = response.headers.get("content-encoding", "identity").strip().lower()
     if encoding in ("", "identity"):
