@@ -65,7 +65,7 @@ def test_a_run_is_replayed_and_looked_back_at_by_a_worker(
     assert json.loads((tmp_path / "cassette.json").read_text())["run"]["id"] == run
     with Engine(url, workflows=[before]):
         dialog.get_by_role("button", name="Replay again").click()
-        expect(dialog.get_by_text("The same, byte for byte: 2 executed")).to_be_visible()
+        expect(dialog.get_by_text("The same, byte for byte: 2 nodes run again")).to_be_visible()
     with Engine(url, workflows=[shopping(3)]):
         dialog.get_by_role("button", name="Replay again").click()
         expect(dialog.get_by_text("its output is not the one that was recorded")).to_be_visible()

@@ -95,6 +95,8 @@ const compare = route({
       node: text(search.node),
       /** Whether the outputs of the node are shown side by side. */
       outputs: flag(search.outputs),
+      /** The groups of the graph that are open. */
+      open: texts(search.open),
     }),
   component: lazyRouteComponent(() => import("./compare/page"), "ComparePage"),
 });

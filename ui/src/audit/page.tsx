@@ -16,9 +16,9 @@ const HOURS: Record<Since, number> = { hour: 1, day: 24, week: 168, month: 720 }
 const TO = { workflow: "/workflows/$name", trigger: "/triggers" } as const;
 
 const COLUMNS: Column<Entry>[] = [
-  { name: "When", width: "6.5rem", cell: (each) => <Time at={each.at} /> },
-  { name: "Who", width: "minmax(0,1fr)", cell: (each) => <Who entry={each} /> },
-  { name: "What", width: "minmax(0,1fr)", cell: (each) => <Summary entry={each} /> },
+  { name: "When", width: "4.75rem", cell: (each) => <Time at={each.at} /> },
+  { name: "Who", width: "minmax(0,1fr)", wideOnly: true, cell: (each) => <Who entry={each} /> },
+  { name: "What", width: "minmax(0,1.4fr)", cell: (each) => <Summary entry={each} /> },
   { name: "Of", width: "minmax(0,1.2fr)", wideOnly: true, cell: (each) => <Target entry={each} /> },
   {
     name: "Reason",
@@ -28,13 +28,19 @@ const COLUMNS: Column<Entry>[] = [
   },
 ];
 
-/** What was asked for; on a phone also of what, and why. */
+/** What was asked for; on a phone also by whom, of what, and why. */
 function Summary({ entry }: { entry: Entry }) {
   return (
     <>
-      <What entry={entry} />
+      <span className="block truncate">
+        <span className="md:hidden">
+          <Who entry={entry} />:{" "}
+        </span>
+        <What entry={entry} />
+      </span>
       <span className="block truncate text-xs text-ink-3 md:hidden">
-        {[`${entry.kind} ${entry.target}`, entry.reason].filter(Boolean).join(": ")}
+        <Target entry={entry} />
+        {entry.reason && `: ${entry.reason}`}
       </span>
     </>
   );

@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
-import { useCallback, useMemo, useState } from "react";
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import { useCallback, useMemo } from "react";
 import { type Graph, type GraphItem, type GraphRecord, readGraph } from "@/graph/model";
 import { GraphView } from "@/graph/view";
 import { graphQuery } from "@/run/data";
@@ -15,9 +16,12 @@ type Props = {
   onSelect: (id: string | null) => void;
 };
 
+const NONE: string[] = [];
+
 /** The graph of the second run: what is the same in both is faded, and groups say how many of theirs differ. */
 export function ComparedGraph({ run, pairs, groups, selected, onSelect }: Props) {
-  const [open, setOpen] = useState<string[]>([]);
+  const { open = NONE } = useSearch({ from: "/compare/$runId/$otherId" });
+  const navigate = useNavigate({ from: "/compare/$runId/$otherId" });
   const { data, error, refetch } = useQuery(graphQuery(run, { open }));
   const graph = useMemo(
     () => (data ? counted(readGraph(data as GraphRecord), groups) : null),
@@ -38,9 +42,10 @@ export function ComparedGraph({ run, pairs, groups, selected, onSelect }: Props)
       graph={graph}
       selected={selected}
       onSelect={onSelect}
-      onToggle={(group) =>
-        setOpen(open.includes(group) ? open.filter((each) => each !== group) : [...open, group])
-      }
+      onToggle={(group) => {
+        const next = open.includes(group) ? open.filter((each) => each !== group) : [...open, group];
+        void navigate({ search: (now) => ({ ...now, open: next.length ? next : undefined }), replace: true });
+      }}
       isDim={isDim}
       noteOf={(node) => {
         const pair = differs.get(node.id);

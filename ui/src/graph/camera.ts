@@ -9,11 +9,18 @@ const MAX = 1.6;
 /** Pixels a pointer may move in a click. */
 const STILL = 5;
 
-export function useCamera(frame: RefObject<HTMLDivElement | null>, onChange: (camera: Camera) => void) {
+/** `covered`: pixels at the top of the frame that something lies over. */
+export function useCamera(
+  frame: RefObject<HTMLDivElement | null>,
+  onChange: (camera: Camera) => void,
+  covered: () => number,
+) {
   const camera = useRef<Camera>({ x: 0, y: 0, k: 1 });
   const pointers = useRef(new Map<number, { x: number; y: number }>());
   const [moving, setMoving] = useState(false);
   const travel = useRef(0);
+  /** Whether a person has moved it since it was last placed: then it stays. */
+  const touched = useRef(false);
   const change = useCallback(
     (next: Camera) => {
       camera.current = next;
@@ -25,6 +32,7 @@ export function useCamera(frame: RefObject<HTMLDivElement | null>, onChange: (ca
   /** Zoom around a point of the frame. */
   const zoom = useCallback(
     (factor: number, px?: number, py?: number) => {
+      touched.current = true;
       const box = frame.current!.getBoundingClientRect();
       const [x, y] = [px ?? box.width / 2, py ?? box.height / 2];
       const { x: cx, y: cy, k } = camera.current;
@@ -38,18 +46,22 @@ export function useCamera(frame: RefObject<HTMLDivElement | null>, onChange: (ca
   const fit = useCallback(
     (area: { x: number; y: number; w: number; h: number }, largest = 1) => {
       const box = frame.current!.getBoundingClientRect();
-      const k = Math.max(MIN, Math.min(largest, (box.width - 64) / area.w, (box.height - 64) / area.h));
+      const top = covered();
+      const height = box.height - top;
+      const margin = box.width < 640 ? 24 : 64;
+      const k = Math.max(MIN, Math.min(largest, (box.width - margin) / area.w, (height - margin) / area.h));
       change({
         k,
         x: box.width / 2 - (area.x + area.w / 2) * k,
-        y: box.height / 2 - (area.y + area.h / 2) * k,
+        y: top + height / 2 - (area.y + area.h / 2) * k,
       });
     },
-    [frame, change],
+    [frame, change, covered],
   );
 
   const move = useCallback(
     (dx: number, dy: number) => {
+      touched.current = true;
       change({ ...camera.current, x: camera.current.x + dx, y: camera.current.y + dy });
     },
     [change],
@@ -106,5 +118,5 @@ export function useCamera(frame: RefObject<HTMLDivElement | null>, onChange: (ca
   };
   /** Whether what ends with a click was a drag. */
   const dragged = () => travel.current > STILL;
-  return { camera, zoom, fit, move, moving, dragged, handlers };
+  return { camera, zoom, fit, move, moving, dragged, touched, handlers };
 }

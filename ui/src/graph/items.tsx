@@ -31,7 +31,7 @@ export const Node = memo(function Node({ node, place, status, selected, dim, not
       className={clsx(
         "absolute flex items-center gap-2 overflow-hidden rounded-lg border border-l-[3px] border-l-[var(--st)] bg-raised px-2.5 text-left shadow-xs hover:border-[var(--st)]",
         selected && "ring-2 ring-[var(--focus)]",
-        dim && "opacity-25",
+        dim && "opacity-55",
       )}
       style={{ left: place.x, top: place.y, width: place.w, height: place.h }}
     >
@@ -82,7 +82,7 @@ export const Group = memo(function Group({ group, place, selected, dim, onToggle
   if (group.open) {
     return (
       <div
-        className={clsx("absolute rounded-xl border border-dashed border-line-strong", dim && "opacity-25")}
+        className={clsx("absolute rounded-xl border border-dashed border-line-strong", dim && "opacity-55")}
         style={box}
       >
         <button
@@ -109,7 +109,7 @@ export const Group = memo(function Group({ group, place, selected, dim, onToggle
       className={clsx(
         "absolute flex flex-col justify-center gap-1.5 rounded-lg border border-line-strong bg-raised px-2.5 text-left shadow-[3px_3px_0_var(--line),6px_6px_0_var(--hover)] hover:border-accent",
         selected && "ring-2 ring-[var(--focus)]",
-        dim && "opacity-25",
+        dim && "opacity-55",
       )}
       style={box}
     >

@@ -95,3 +95,26 @@ test("what is in an open group is drawn inside it, and nothing else is", () => {
   }
   expect(overlap(group, places.get(0)!) || overlap(group, places.get(1)!)).toBe(false);
 });
+
+test.each([1, 2, 3, 4])("graph %i from above: nothing overlaps, and every edge leads down", (seed) => {
+  const input = { ...anyGraph(seed, 60), isDown: true };
+  const { places, width, height } = layout(input);
+  const all = [...places.entries()];
+  for (const [a, one] of all) {
+    expect([one.w, one.h]).toEqual([208, 48]);
+    expect(one.x + one.w).toBeLessThanOrEqual(width + 0.01);
+    expect(one.y + one.h).toBeLessThanOrEqual(height + 0.01);
+    for (const [b, other] of all) if (a < b) expect(overlap(one, other)).toBe(false);
+  }
+  for (const [from, to] of input.edges) {
+    expect(places.get(from)!.y + places.get(from)!.h).toBeLessThan(places.get(to)!.y);
+  }
+});
+
+test("an open group from above has its head above what is in it", () => {
+  const items = [node(0, 0), node(1, 1, { group: 2 }), node(2, 1, { open: true })];
+  const { places } = layout({ items, edges: [[0, 1]], isDown: true });
+  const [inner, group] = [places.get(1)!, places.get(2)!];
+  expect(inner.y - group.y).toBe(30);
+  expect(inner.x - group.x).toBe(14);
+});

@@ -15,9 +15,10 @@ export type Item = {
   open: boolean;
 };
 
-export type Input = { items: Item[]; edges: [from: number, to: number][] };
+/** `isDown`: levels follow each other from above, as narrow screens have room for, and not from the left. */
+export type Input = { items: Item[]; edges: [from: number, to: number][]; isDown?: boolean };
 export type Place = { x: number; y: number; w: number; h: number };
-export type Layout = { places: Map<number, Place>; width: number; height: number };
+export type Layout = { places: Map<number, Place>; width: number; height: number; isDown: boolean };
 
 export const NODE = { w: 208, h: 48 };
 export const HEAD = 30;
@@ -28,7 +29,7 @@ const GRID_FROM = 9;
 
 type Box = { item: Item; w: number; h: number; y: number };
 
-export function layout({ items, edges }: Input): Layout {
+export function layout({ items, edges, isDown = false }: Input): Layout {
   const inside = new Map<number | null, Item[]>();
   for (const item of items) {
     const siblings = inside.get(item.group);
@@ -39,16 +40,19 @@ export function layout({ items, edges }: Input): Layout {
   const places = new Map<number, Place>();
   const between = liftedEdges(byKey, edges);
 
+  // From above it is the same with both directions exchanged, and so are the sizes of what is arranged.
+  const leaf = isDown ? { w: NODE.h, h: NODE.w } : NODE;
+  const [before, beside] = isDown ? [HEAD, PAD] : [PAD, HEAD];
   const arrange = (
     container: number | null,
   ): { w: number; h: number; put: (x: number, y: number) => void } => {
     const members = inside.get(container) ?? [];
     const inner = new Map<number, ReturnType<typeof arrange>>();
     const boxes = members.map((item): Box => {
-      if (!item.open) return { item, ...NODE, y: 0 };
+      if (!item.open) return { item, ...leaf, y: 0 };
       const own = arrange(item.key);
       inner.set(item.key, own);
-      return { item, w: own.w + 2 * PAD, h: own.h + PAD + HEAD, y: 0 };
+      return { item, w: own.w + before + PAD, h: own.h + beside + PAD, y: 0 };
     });
     const own = between.get(container) ?? [];
     const spots = own.length === 0 && boxes.length >= GRID_FROM ? grid(boxes) : columns(boxes, own);
@@ -58,15 +62,24 @@ export function layout({ items, edges }: Input): Layout {
       put: (x, y) => {
         for (const { box, x: dx, y: dy } of spots.at) {
           places.set(box.item.key, { x: x + dx, y: y + dy, w: box.w, h: box.h });
-          inner.get(box.item.key)?.put(x + dx + PAD, y + dy + HEAD);
+          inner.get(box.item.key)?.put(x + dx + before, y + dy + beside);
         }
       },
     };
   };
   const whole = arrange(null);
   whole.put(0, 0);
-  return { places, width: whole.w, height: whole.h };
+  const laid = { places, width: whole.w, height: whole.h, isDown };
+  return isDown ? turned(laid) : laid;
 }
+
+/** With both directions exchanged. */
+export const turned = ({ places, width, height, isDown }: Layout): Layout => ({
+  places: new Map([...places].map(([key, { x, y, w, h }]) => [key, { x: y, y: x, w: h, h: w }])),
+  width: height,
+  height: width,
+  isDown,
+});
 
 type Spots = { w: number; h: number; at: { box: Box; x: number; y: number }[] };
 

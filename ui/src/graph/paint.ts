@@ -69,12 +69,15 @@ export function paint(canvas: HTMLCanvasElement, scene: Scene, camera: Camera) {
   const to = { x: (width - camera.x) / camera.k, y: (height - camera.y) / camera.k };
 
   const line = (a: Place, b: Place) => {
-    const [x1, y1, x2, y2] = [a.x + a.w, a.y + a.h / 2, b.x, b.y + b.h / 2];
+    const [x1, y1, x2, y2] = layout.isDown
+      ? [a.x + a.w / 2, a.y + a.h, b.x + b.w / 2, b.y]
+      : [a.x + a.w, a.y + a.h / 2, b.x, b.y + b.h / 2];
     if (Math.max(x1, x2) < from.x || Math.min(x1, x2) > to.x) return;
     if (Math.max(y1, y2) < from.y || Math.min(y1, y2) > to.y) return;
-    const bend = Math.max(24, (x2 - x1) / 2);
     pen.moveTo(x1, y1);
-    pen.bezierCurveTo(x1 + bend, y1, x2 - bend, y2, x2, y2);
+    const bend = Math.max(24, (layout.isDown ? y2 - y1 : x2 - x1) / 2);
+    if (layout.isDown) pen.bezierCurveTo(x1, y1 + bend, x2, y2 - bend, x2, y2);
+    else pen.bezierCurveTo(x1 + bend, y1, x2 - bend, y2, x2, y2);
   };
   const draw = (edges: [number, number][], style: string, thickness: number) => {
     pen.beginPath();
@@ -104,7 +107,7 @@ export function paint(canvas: HTMLCanvasElement, scene: Scene, camera: Camera) {
     if (!place || !visible(place, camera, width, height)) continue;
     const status = scene.statusOf(item);
     const style = colour((status && STATUS[status]) || "--st-pending");
-    pen.globalAlpha = scene.isDim(item) ? 0.15 : 1;
+    pen.globalAlpha = scene.isDim(item) ? 0.3 : 1;
     if (item.kind === "group" && item.open) {
       pen.strokeStyle = colour("--line-strong");
       pen.lineWidth = 2 / camera.k;

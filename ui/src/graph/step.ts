@@ -1,7 +1,14 @@
-import type { Layout, Place } from "./layout";
+import { type Layout, type Place, turned } from "./layout";
 import { type Graph, type GraphItem, neighbours } from "./model";
 
-/** Where an arrow leads from an item: along the edges sideways, within the column up and down. */
+const TURNED: Record<string, string> = {
+  ArrowDown: "ArrowRight",
+  ArrowUp: "ArrowLeft",
+  ArrowRight: "ArrowDown",
+  ArrowLeft: "ArrowUp",
+};
+
+/** Where an arrow leads from an item: along the edges sideways, within the column up and down; or the other way round. */
 export function step(
   graph: Graph,
   layout: Layout,
@@ -9,6 +16,7 @@ export function step(
   key: string,
 ): GraphItem | undefined {
   if (!key.startsWith("Arrow")) return undefined;
+  if (layout.isDown) return step(graph, { ...turned(layout), isDown: false }, item, TURNED[key]!);
   if (!item) return key === "ArrowRight" ? graph.items[0] : undefined;
   const here = layout.places.get(item.key);
   if (!here) return undefined;

@@ -45,16 +45,19 @@ export type Drawn = { graph: Graph; layout: Layout };
  * A graph with its layout; null until there is one. Graphs of the same topology are laid out once. While a new topology is laid
  * out, the graph before stays with its own layout, so that nothing flashes or moves twice when a group opens.
  */
-export function useLaidOut(graph: Graph): { drawn: Drawn | null; error: Error | null; retry: () => void } {
+export function useLaidOut(
+  graph: Graph,
+  isDown: boolean,
+): { drawn: Drawn | null; error: Error | null; retry: () => void } {
   const last = useRef<Drawn | null>(null);
   const [error, setError] = useState<Error | null>(null);
   const [tries, retry] = useReducer((before: number) => before + 1, 0);
   const [, render] = useReducer((before: number) => before + 1, 0);
-  const { topology } = graph;
+  const topology = `${isDown ? "down" : "right"} ${graph.topology}`;
   useEffect(() => {
     if (known.has(topology)) return;
     let isStale = false;
-    lay(layoutInput(graph)).then(
+    lay({ ...layoutInput(graph), isDown }).then(
       (layout) => {
         known.set(topology, layout);
         if (known.size > KEPT) known.delete(known.keys().next().value!);
@@ -69,7 +72,11 @@ export function useLaidOut(graph: Graph): { drawn: Drawn | null; error: Error | 
     };
   }, [topology, tries]);
   const layout =
-    known.get(topology) ?? (last.current?.graph.topology === topology ? last.current.layout : undefined);
-  if (layout && last.current?.graph !== graph) last.current = { graph, layout };
+    known.get(topology) ??
+    (last.current?.graph.topology === graph.topology && last.current.layout.isDown === isDown
+      ? last.current.layout
+      : undefined);
+  if (layout && (last.current?.graph !== graph || last.current.layout !== layout))
+    last.current = { graph, layout };
   return { drawn: last.current, error, retry };
 }

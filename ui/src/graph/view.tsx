@@ -5,8 +5,16 @@
 
 import clsx from "clsx";
 import { Maximize, Minus, Plus } from "lucide-react";
-import { type KeyboardEvent, type ReactNode, useCallback, useEffect, useRef, useState } from "react";
-import { type NodeStatus, words } from "@/api/tables";
+import {
+  type KeyboardEvent,
+  type ReactNode,
+  useCallback,
+  useEffect,
+  useRef,
+  useState,
+  useSyncExternalStore,
+} from "react";
+import { isBroken, type NodeStatus, words } from "@/api/tables";
 import { useTheme } from "@/shell/theme";
 import { IconButton } from "@/ui/button";
 import { Failure } from "@/ui/states";
@@ -34,6 +42,18 @@ type Props = {
 };
 
 const NOTHING: ReadonlySet<string> = new Set();
+/** From here on words are not worth reading: rather a part of the graph. */
+const READABLE = 0.5;
+const narrow = matchMedia("(max-width: 639px)");
+
+const useNarrow = () =>
+  useSyncExternalStore(
+    (listener) => {
+      narrow.addEventListener("change", listener);
+      return () => narrow.removeEventListener("change", listener);
+    },
+    () => narrow.matches,
+  );
 const NO_STATUSES: ReadonlyMap<string, NodeStatus> = new Map();
 const MARGIN = 120;
 
@@ -61,7 +81,8 @@ export function GraphView(props: Props) {
     label,
   } = props;
   const isDim = props.isDim ?? never;
-  const { drawn, error, retry } = useLaidOut(props.graph);
+  const isDown = useNarrow();
+  const { drawn, error, retry } = useLaidOut(props.graph, isDown);
   const graph = drawn?.graph ?? props.graph;
   const layout = drawn?.layout ?? null;
   // Keys lead over groups, too: a group is not what the page has selected, but where one is.
@@ -109,7 +130,39 @@ export function GraphView(props: Props) {
     latest.current = camera;
   }, []);
   const latest = useRef<Camera>({ x: 0, y: 0, k: 1 });
-  const { camera, zoom, fit, move, moving, dragged, handlers } = useCamera(frame, draw);
+  const tools = useRef<HTMLDivElement>(null);
+  const covered = useCallback(() => {
+    const over = tools.current;
+    return over && getComputedStyle(over).position === "absolute" ? over.offsetTop + over.offsetHeight : 0;
+  }, []);
+  const { camera, zoom, fit, move, moving, dragged, touched, handlers } = useCamera(frame, draw, covered);
+
+  /** Whether a part is shown because something in it was selected. */
+  const isPart = useRef(false);
+  /** All of it; if its words could not be read, what failed first, or where the run begins. */
+  const showWhole = useCallback(() => {
+    if (!layout || !frame.current) return;
+    touched.current = false;
+    isPart.current = false;
+    fit({ x: 0, y: 0, w: layout.width, h: layout.height });
+    if (camera.current.k >= READABLE) return;
+    const failed = graph.items.find((item) => {
+      const status = statusOf(item);
+      return status !== null && isBroken(status) && !(item.kind === "group" && item.open);
+    });
+    const place = failed && layout.places.get(failed.key);
+    const { clientWidth: width, clientHeight: height } = frame.current;
+    const top = covered();
+    const [x, y] = place
+      ? [place.x + place.w / 2, place.y + place.h / 2]
+      : layout.isDown
+        ? [layout.width / 2, (height - top) / 2 / 0.6 - 24]
+        : [width / 2 / 0.6 - 48, layout.height / 2];
+    camera.current = { k: 0.6, x: width / 2 - x * 0.6, y: top + (height - top) / 2 - y * 0.6 };
+    draw(camera.current);
+  }, [layout, graph, statusOf, fit, draw, camera, touched, covered]);
+  const whole = useRef(showWhole);
+  whole.current = showWhole;
 
   // A new graph or layout, other statuses, another theme: drawn anew where one looks.
   useEffect(() => {
@@ -122,16 +175,10 @@ export function GraphView(props: Props) {
   const anchor = useRef<{ id: string; x: number; y: number } | null>(null);
   useEffect(() => {
     if (!layout || layout.places.size === 0) return;
-    const frameOf = `${graph.record.digest} ${graph.isPart}`;
+    const frameOf = `${graph.record.digest} ${graph.isPart} ${layout.isDown}`;
     if (fitted.current !== frameOf) {
       fitted.current = frameOf;
-      fit({ x: 0, y: 0, w: layout.width, h: layout.height });
-      // Words that cannot be read help nobody: begin at the left, where the run does.
-      if (camera.current.k < 0.5) {
-        const height = frame.current!.clientHeight;
-        draw({ x: 32, y: height / 2 - (layout.height / 2) * 0.6, k: 0.6 });
-        camera.current = { x: 32, y: height / 2 - (layout.height / 2) * 0.6, k: 0.6 };
-      }
+      whole.current();
     } else if (anchor.current) {
       const item = graph.byId.get(anchor.current.id);
       const place = item && layout.places.get(item.key);
@@ -143,23 +190,17 @@ export function GraphView(props: Props) {
       }
       anchor.current = null;
     }
-  }, [layout, graph, fit, draw, camera]);
-
-  // A frame that changes its size shows as much more or less.
-  useEffect(() => {
-    const watcher = new ResizeObserver(() => draw(camera.current));
-    watcher.observe(frame.current!);
-    return () => watcher.disconnect();
-  }, [draw, camera]);
+  }, [layout, graph, draw, camera]);
 
   const toggle = useCallback(
     (group: GraphGroup) => {
       const place = layout?.places.get(group.key);
       const { x, y, k } = camera.current;
       if (place) anchor.current = { id: group.id, x: place.x * k + x, y: place.y * k + y };
+      touched.current = true;
       onToggle?.(group.id);
     },
-    [layout, onToggle, camera],
+    [layout, onToggle, camera, touched],
   );
 
   const show = useCallback(
@@ -171,12 +212,13 @@ export function GraphView(props: Props) {
       const inside =
         place.x * k + x > 0 &&
         (place.x + place.w) * k + x < width &&
-        place.y * k + y > 0 &&
+        place.y * k + y > covered() &&
         (place.y + place.h) * k + y < height;
-      if (!inside || k < FAR)
-        fit({ x: place.x - 250, y: place.y - 150, w: place.w + 500, h: place.h + 300 }, 0.9);
+      if (inside && k >= FAR) return;
+      isPart.current = true;
+      fit({ x: place.x - 250, y: place.y - 150, w: place.w + 500, h: place.h + 300 }, 0.9);
     },
-    [layout, fit, camera],
+    [layout, fit, camera, covered],
   );
   // What is selected elsewhere, as in the table or by a search, comes into sight, once: from then on one looks where one looks.
   const shownFor = useRef<string | null>(null);
@@ -188,6 +230,25 @@ export function GraphView(props: Props) {
     if (item) show(item);
   }, [selected, graph, layout, show]);
 
+  // A frame of another size, as beside a panel that opens: all of it again, unless somebody looks at a part, or all of it could not
+  // be read; and what is selected.
+  const resized = useRef(() => {});
+  resized.current = () => {
+    const box = frame.current!;
+    const isReadable =
+      layout !== null &&
+      Math.min(box.clientWidth / layout.width, (box.clientHeight - covered()) / layout.height) > READABLE;
+    if (touched.current || (isPart.current && !isReadable)) draw(camera.current);
+    else whole.current();
+    const item = selected === null ? undefined : graph.byId.get(selected);
+    if (item) show(item);
+  };
+  useEffect(() => {
+    const watcher = new ResizeObserver(() => resized.current());
+    watcher.observe(frame.current!);
+    return () => watcher.disconnect();
+  }, []);
+
   const keyed = (event: KeyboardEvent) => {
     if (event.target !== event.currentTarget || event.metaKey || event.ctrlKey) return;
     const item = selected === null ? undefined : graph.byId.get(selected);
@@ -198,7 +259,7 @@ export function GraphView(props: Props) {
       onSelect?.(next.id);
     } else if (event.key === "+" || event.key === "=") zoom(1.25);
     else if (event.key === "-") zoom(0.8);
-    else if (event.key === "0" && layout) fit({ x: 0, y: 0, w: layout.width, h: layout.height });
+    else if (event.key === "0") showWhole();
     else if (event.key === "Enter" && item?.kind === "group") toggle(item);
     else if (event.key.startsWith("Arrow")) {
       move(
@@ -226,76 +287,87 @@ export function GraphView(props: Props) {
     else if (hit) onSelect?.(hit.id);
   };
 
+  const zooming = (
+    <>
+      <IconButton label="Closer (+)" onClick={() => zoom(1.3)}>
+        <Plus size={15} />
+      </IconButton>
+      <IconButton label="Further away (-)" onClick={() => zoom(1 / 1.3)}>
+        <Minus size={15} />
+      </IconButton>
+      <IconButton label="All of it (0)" onClick={showWhole}>
+        <Maximize size={14} />
+      </IconButton>
+    </>
+  );
   return (
-    <div
-      ref={frame}
-      role="application"
-      aria-label={label}
-      aria-busy={layout === null && error === null}
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: the graph is moved through by keys
-      tabIndex={0}
-      onKeyDown={keyed}
-      onClick={clicked}
-      className={clsx(
-        "relative min-h-0 flex-1 touch-none overflow-hidden bg-canvas outline-offset-[-2px]",
-        moving ? "cursor-grabbing" : "cursor-grab",
-      )}
-      {...handlers}
-    >
-      <canvas ref={canvas} className="absolute inset-0 size-full" />
-      <div ref={layer} className="absolute top-0 left-0 origin-top-left">
-        {layout &&
-          shown.map(({ id }) => {
-            const item = graph.byId.get(id);
-            const place = item && layout.places.get(item.key);
-            if (!place) return null;
-            return item.kind === "node" ? (
-              <Node
-                key={item.id}
-                node={item}
-                place={place}
-                status={statusOf(item)}
-                selected={item.id === selected}
-                dim={isDim(item)}
-                note={noteOf?.(item)}
-                onSelect={onSelect}
-              />
-            ) : (
-              <Group
-                key={item.id}
-                group={item}
-                place={place}
-                selected={item.id === selected}
-                dim={isDim(item)}
-                onToggle={toggle}
-              />
-            );
-          })}
+    <div className="relative flex min-h-0 flex-1 flex-col">
+      {/* On narrow screens nothing lies over the graph. */}
+      <div
+        ref={tools}
+        className="flex flex-wrap items-center gap-2 border-b border-line bg-paper px-3 py-2 sm:absolute sm:top-3 sm:left-3 sm:z-10 sm:border-0 sm:bg-transparent sm:p-0"
+      >
+        {props.tools}
+        <span className="flex rounded-lg border border-line bg-raised sm:hidden">{zooming}</span>
       </div>
-      <div className="absolute right-3 bottom-3 flex flex-col rounded-lg border border-line bg-raised shadow-sm">
-        <IconButton label="Closer (+)" onClick={() => zoom(1.3)}>
-          <Plus size={15} />
-        </IconButton>
-        <IconButton label="Further away (-)" onClick={() => zoom(1 / 1.3)}>
-          <Minus size={15} />
-        </IconButton>
-        <IconButton
-          label="All of it (0)"
-          onClick={() => layout && fit({ x: 0, y: 0, w: layout.width, h: layout.height })}
-        >
-          <Maximize size={14} />
-        </IconButton>
-      </div>
-      <p aria-live="polite" className="sr-only">
-        {describe(selected === null ? undefined : graph.byId.get(selected), statusOf)}
-      </p>
-      {error && <Failure error={error} retry={retry} className="absolute inset-x-0 top-14" />}
-      {graph.isPart && graph.items.length === 0 && (
-        <p className="absolute inset-0 grid place-content-center text-[13px] text-ink-2">
-          Everything here has succeeded.
+      <div
+        ref={frame}
+        role="application"
+        aria-label={label}
+        aria-busy={layout === null && error === null}
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: the graph is moved through by keys
+        tabIndex={0}
+        onKeyDown={keyed}
+        onClick={clicked}
+        className={clsx(
+          "relative min-h-0 flex-1 touch-none overflow-hidden bg-canvas outline-offset-[-2px]",
+          moving ? "cursor-grabbing" : "cursor-grab",
+        )}
+        {...handlers}
+      >
+        <canvas ref={canvas} className="absolute inset-0 size-full" />
+        <div ref={layer} className="absolute top-0 left-0 origin-top-left">
+          {layout &&
+            shown.map(({ id }) => {
+              const item = graph.byId.get(id);
+              const place = item && layout.places.get(item.key);
+              if (!place) return null;
+              return item.kind === "node" ? (
+                <Node
+                  key={item.id}
+                  node={item}
+                  place={place}
+                  status={statusOf(item)}
+                  selected={item.id === selected}
+                  dim={isDim(item)}
+                  note={noteOf?.(item)}
+                  onSelect={onSelect}
+                />
+              ) : (
+                <Group
+                  key={item.id}
+                  group={item}
+                  place={place}
+                  selected={item.id === selected}
+                  dim={isDim(item)}
+                  onToggle={toggle}
+                />
+              );
+            })}
+        </div>
+        <div className="absolute right-3 bottom-3 hidden flex-col rounded-lg border border-line bg-raised shadow-sm sm:flex">
+          {zooming}
+        </div>
+        <p aria-live="polite" className="sr-only">
+          {describe(selected === null ? undefined : graph.byId.get(selected), statusOf)}
         </p>
-      )}
-      {props.tools && <div className="absolute top-3 left-3 flex flex-wrap gap-2">{props.tools}</div>}
+        {error && <Failure error={error} retry={retry} className="absolute inset-x-0 top-14" />}
+        {graph.isPart && graph.items.length === 0 && (
+          <p className="absolute inset-0 grid place-content-center text-[13px] text-ink-2">
+            Everything here has succeeded.
+          </p>
+        )}
+      </div>
     </div>
   );
 }

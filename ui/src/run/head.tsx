@@ -88,7 +88,8 @@ export function RunHead({ run, past }: Props) {
             key={name}
             to="/runs"
             search={{ tag: [`${name}=${value}`] }}
-            className="rounded bg-hover px-1.5 py-px text-2xs hover:text-ink"
+            title={`${name}=${value}`}
+            className="max-w-44 truncate rounded bg-hover px-1.5 py-px text-2xs hover:text-ink"
           >
             {name}={value}
           </Link>

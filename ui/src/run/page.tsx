@@ -1,6 +1,7 @@
+import { useQuery } from "@tanstack/react-query";
 import { useParams } from "@tanstack/react-router";
 import { ChartGantt, Info, List, ScrollText, Workflow } from "lucide-react";
-import { useCallback, useEffect } from "react";
+import { useCallback, useEffect, useMemo } from "react";
 import type { NodeStatus } from "@/api/tables";
 import type { Graph, GraphNode } from "@/graph/model";
 import { GraphView } from "@/graph/view";
@@ -8,6 +9,8 @@ import { VIEWS } from "@/router";
 import { useKeys } from "@/shell/keys";
 import { Segments } from "@/ui/fields";
 import { Empty, Failure, Loading } from "@/ui/states";
+import { Lasting } from "@/ui/time";
+import { attemptsQuery, type NodeTimes, timesByNode } from "./attempts";
 import { useRun } from "./data";
 import { type Counts, RunHead } from "./head";
 import { LogsView } from "./logs";
@@ -34,12 +37,17 @@ function RunView({ runId }: { runId: string }) {
   const { select, toggle } = useSelection(graph);
   const view = search.view ?? "graph";
   const progress = useProgress(run, search.seq !== undefined);
+  const isNoted = search.seq === undefined && view === "graph" && (run?.nodes_total ?? NOTED + 1) <= NOTED;
+  const attempts = useQuery({ ...attemptsQuery(runId), enabled: isNoted });
+  const times = useMemo(() => timesByNode(isNoted ? attempts.data : undefined), [isNoted, attempts.data]);
   const noteOf = useCallback(
     (node: GraphNode) => {
       const reported = progress.get(node.id);
-      return reported && <ProgressBar progress={reported} label={false} />;
+      if (reported) return <ProgressBar progress={reported} label={false} />;
+      const time = times.get(node.id);
+      return time && <NodeNote times={time} />;
     },
-    [progress],
+    [progress, times],
   );
   const tools = useGraphTools({ runId, graph, statuses, at: search.seq });
   useEffect(() => {
@@ -122,6 +130,19 @@ function RunView({ runId }: { runId: string }) {
         )}
       </div>
     </div>
+  );
+}
+
+/** Of so many nodes the attempts are read with the graph; more than that are not read one by one. */
+const NOTED = 500;
+
+/** What its latest attempt failed with or how long it took, and which attempt it was. */
+function NodeNote({ times: { started, ended, error, tries } }: { times: NodeTimes }) {
+  return (
+    <>
+      {error ? <span className="text-danger">{error}</span> : <Lasting from={started} to={ended} />}
+      {tries > 1 && ` · ${tries} tries`}
+    </>
   );
 }
 

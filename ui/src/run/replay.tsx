@@ -8,6 +8,7 @@ import { Failure } from "@/ui/states";
 import { duration } from "@/ui/time";
 import { ByWorker, needsCode, useByWorker } from "./by-worker";
 import type { RunDetail } from "./data";
+import { count } from "./failures";
 import { useRunSearch } from "./search";
 
 type Outcome = Schemas["ReplayOutcome"];
@@ -80,16 +81,22 @@ async function download(run_id: string, missing_code_ok: boolean) {
 }
 
 function Same({ replay }: { replay: NonNullable<Outcome["replay"]> }) {
+  const recorded = count(Object.keys(replay.stubbed).length, "node");
   return (
-    <div data-status="COMPLETED" className="space-y-2">
-      <p className="flex items-center gap-2 font-medium text-[var(--st)]">
-        <CircleCheck size={16} /> The same, byte for byte: {replay.executed.length} executed,{" "}
-        {Object.keys(replay.stubbed).length} from the record, {replay.effects} effects served, in{" "}
-        {duration(replay.seconds)}
-      </p>
-      {replay.executed.length === 0 && (
-        <p className="text-warn">
-          No body may be repeated: mark those that may with side_effects="pure" or "recordable".
+    <div className="space-y-2">
+      {replay.executed.length === 0 ? (
+        <div className="rounded-lg border border-warn/30 bg-warn-soft px-3 py-2 text-warn">
+          <p className="font-medium">Nothing was run again, so nothing was compared.</p>
+          <p>
+            {recorded} came from the record as they are: no body may be repeated. Mark those that may with
+            side_effects="pure" or "recordable".
+          </p>
+        </div>
+      ) : (
+        <p data-status="COMPLETED" className="flex items-center gap-2 font-medium text-[var(--st)]">
+          <CircleCheck size={16} /> The same, byte for byte: {count(replay.executed.length, "node")} run
+          again, {recorded} from the record, {count(replay.effects, "effect")} served, in{" "}
+          {duration(replay.seconds)}
         </p>
       )}
       <ul className="max-h-60 overflow-auto text-xs text-ink-2">

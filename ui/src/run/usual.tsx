@@ -29,7 +29,7 @@ export function Slower({ run, node, from, to }: Props) {
       className="inline-flex items-center gap-1 rounded-full border border-warn/40 bg-warn-soft px-2 py-px font-medium whitespace-nowrap text-warn"
       title={`The last ${count} times it took ${duration(median!)} in the middle, and ${duration(longest!)} at most.`}
     >
-      <Turtle size={12} aria-hidden="true" /> slower than usual ({duration(median!)})
+      <Turtle size={12} aria-hidden="true" /> slower than usual (usually {duration(median!)})
     </span>
   );
 }

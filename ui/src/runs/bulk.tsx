@@ -10,7 +10,7 @@ import { Reason } from "@/ui/reason";
 import { Failure, Loading } from "@/ui/states";
 import { Status } from "@/ui/status";
 import { exactTime } from "@/ui/time";
-import { type Filter, whichRuns } from "./filter";
+import { type Filter, inWords, whichRuns } from "./filter";
 
 type BulkVerb = "retry" | "cancel" | "pause" | "resume";
 type Outcome = Schemas["BulkRecord"];
@@ -108,17 +108,14 @@ function BulkDialog({ verb, filter, onClose }: DialogProps) {
               >
                 {apply.isPending
                   ? "Working…"
-                  : `${verb} ${preview.data ? count(preview.data.done, "run") : ""}`}
+                  : `${capital(verb)} ${preview.data ? count(preview.data.done, "run") : ""}`}
               </Button>
             </>
           )}
         </>
       }
     >
-      <p className="mb-2 text-xs text-ink-2">
-        Filter:{" "}
-        <code className="font-mono">{Object.keys(which).length ? JSON.stringify(which) : "all runs"}</code>
-      </p>
+      <p className="mb-2 text-[13px] break-words text-ink-2">{inWords(which)}</p>
       {!apply.data && (
         <div className="mb-3">
           <Reason value={reason} onChange={setReason} />
@@ -138,8 +135,8 @@ function BulkDialog({ verb, filter, onClose }: DialogProps) {
 const Preview = ({ record }: { record: Outcome }) => (
   <>
     <p className="mb-2 text-[13px]">
-      It would be done to <b>{count(record.done, "run")}</b> and change <b>{count(record.nodes, "node")}</b>
-      {record.refused > 0 && `; ${count(record.refused, "run")} would refuse it`}, as of{" "}
+      <b>{count(record.done, "run")}</b> would take it, and <b>{count(record.nodes, "node")}</b> would change
+      {record.refused > 0 && `; ${count(record.refused, "run")} would refuse it`}. This is how it was at{" "}
       {exactTime(record.at)}.{" "}
       {record.more &&
         "More runs match than one request takes: these are the newest, the rest comes after them. "}

@@ -1,5 +1,15 @@
 import { expect, test } from "vitest";
-import { asked, fromLocal, inOrder, quoted, readFilter, streamOf, toLocal, whichRuns } from "./filter";
+import {
+  asked,
+  fromLocal,
+  inOrder,
+  inWords,
+  quoted,
+  readFilter,
+  streamOf,
+  toLocal,
+  whichRuns,
+} from "./filter";
 
 test("an address that somebody has mistyped gives the filter that is left of it", () => {
   expect(
@@ -44,4 +54,11 @@ test("a request in bulk is about the runs that are listed, so not about those th
   expect(whichRuns({ q: "x" })).toEqual({ q: "x" });
   expect(whichRuns({ order: "ended", status: ["FAILED"] })).toEqual({ status: ["FAILED"] });
   expect(whichRuns({ order: "duration" }).status?.sort()).toEqual(["CANCELLED", "COMPLETED", "FAILED"]);
+});
+
+test("a filter is said in words", () => {
+  expect(inWords({})).toBe("All runs");
+  expect(inWords({ workflow: "Order", status: ["FAILED", "PAUSED"], tag: ["shop=oslo"] })).toBe(
+    "All runs of Order, that are failed or paused, with the tag shop=oslo",
+  );
 });

@@ -80,3 +80,22 @@ export const fromLocal = (text: string) => (text ? new Date(text).toISOString() 
 /** A word as a shell takes it. */
 export const quoted = (word: string) =>
   /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+
+const or = (parts: readonly string[]) => parts.join(" or ");
+
+/** Which runs these are, as a sentence begins. */
+export function inWords({ status, workflow, tag, q, error, fork_of, prefix, since, until }: Filter): string {
+  const at = (time: string) => new Date(time).toLocaleString();
+  const parts = [
+    workflow && `of ${workflow}`,
+    status && `that are ${or(status.map((each) => each.toLowerCase()))}`,
+    tag && `with the tag ${tag.join(" and ")}`,
+    error && `that failed with ${error}`,
+    q && `that match “${q}”`,
+    fork_of && `forked from ${fork_of}`,
+    prefix && `whose ids begin with ${prefix}`,
+    since && `created since ${at(since)}`,
+    until && `created before ${at(until)}`,
+  ].filter(Boolean);
+  return parts.length ? `All runs ${parts.join(", ")}` : "All runs";
+}

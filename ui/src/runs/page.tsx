@@ -149,7 +149,11 @@ const columns = (ticked: string[], tick: (id: string) => void): Column<Run>[] =>
     wideOnly: true,
     cell: (run) =>
       Object.entries(run.tags).map(([name, value]) => (
-        <span key={name} className="mr-1 rounded bg-hover px-1.5 py-px text-2xs text-ink-2">
+        <span
+          key={name}
+          title={`${name}=${value}`}
+          className="mr-1 inline-block max-w-28 truncate rounded bg-hover px-1.5 align-middle text-2xs text-ink-2"
+        >
           {name}={value}
         </span>
       )),

@@ -60,8 +60,8 @@ export function Help({ open, onClose }: { open: boolean; onClose: () => void }) 
               {keys.map(([key, what]) => (
                 <div key={key} className="flex items-center justify-between gap-3 text-[13px]">
                   <dt className="text-ink-2">{what}</dt>
-                  <dd>
-                    <kbd className="rounded border border-line-strong bg-canvas px-1.5 font-mono text-2xs">
+                  <dd className="shrink-0">
+                    <kbd className="whitespace-nowrap rounded border border-line-strong bg-canvas px-1.5 font-mono text-2xs">
                       {key}
                     </kbd>
                   </dd>
