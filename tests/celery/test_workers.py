@@ -132,6 +132,23 @@ def test_a_worker_that_is_told_to_end_finishes_what_runs_and_gives_back_the_rest
         audit(engine.store)
 
 
+def test_a_worker_without_a_terminal_starts_anew_on_sighup(fleet: Fleet, tmp_path: Path) -> None:
+    """What runs ends first, and the same process goes on with the code that is there then."""
+    ledger = str(tmp_path / "ledger")
+    worker = fleet.worker(WORK, processes=1)
+    before, known = worker.children, fleet.workers()
+    with fleet.engine() as engine:
+        run = engine.start(work.naps(ledger, 8))
+        eventually(lambda: noted(ledger))
+        worker.send(signal.SIGHUP)
+        fleet.wait_for_workers(worker, known, 1)
+        run.wait(60).check()
+        assert len(noted(ledger)) == 8, "nothing ran twice"
+        assert worker.children
+        assert worker.children != before
+    assert worker.end() == 0, worker.said
+
+
 @pytest.mark.parametrize("pool", ["threads", "solo"])
 def test_other_pools(fleet: Fleet, pool: str, tmp_path: Path) -> None:
     ledger = str(tmp_path / "ledger")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import sys
 from collections.abc import Sequence
 from contextlib import closing
 from functools import partial
@@ -66,6 +67,9 @@ def worker(
         **options,
     )
     typer.echo(f"serving {public(connection.settings.store)}, queues {queues}, in a Celery worker ({pool})", err=True)
+    sys.argv = sys.orig_argv[
+        1:
+    ]  # with which Celery starts it anew on SIGHUP, and which has the -m of `python -m stepwell`
     code = run_worker(
         installed, concurrency=concurrency or os.cpu_count() or 1, pool=pool, name=name, log_level=log_level
     )
