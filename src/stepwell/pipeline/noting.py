@@ -15,5 +15,5 @@ SHOWN = 20
 def note_request(store: Store, pipeline: str, action: str, targets: Sequence[str] = (), **options: Any) -> None:
     """Note a request whose states were changed, or a scan that begins. Options that are not set are left out."""
     more = [f"and {len(targets) - SHOWN:,} more"] if len(targets) > SHOWN else []
-    told = {"targets": [*targets[:SHOWN], *more], **options}
-    note_change(store, action, "pipeline", pipeline, **{name: value for name, value in told.items() if value})
+    request = {"targets": [*targets[:SHOWN], *more], **options}
+    note_change(store, action, "pipeline", pipeline, **{name: value for name, value in request.items() if value})
