@@ -66,6 +66,8 @@ def test_a_day_with_the_command_line(tmp_path: Path, template: Template) -> None
     assert ask("invalidate", "out/*.txt", "--stage", "up").count("invalidated") == 2
     assert "out/a.txt is stale" in ask("why", "out/a.txt")
     ask("put", "out/a.txt", "-", code=2)
+    ask("put", "../a.txt", "-", code=2)
+    ask("put", "/in/a.txt", "-", code=2)
     ask("why", "nothing/there", code=2)
     assert json.loads(ask("accept", "out/a.txt", "--json")) == ["out/a.txt"]
     (tmp_path / "root/in/a.txt").unlink()

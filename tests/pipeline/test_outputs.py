@@ -312,3 +312,14 @@ def test_a_validation_says_what_is_wrong(root: Path, engine: Engine, kind: type)
     assert set(report.produced) == {"same good", "same fine"}
     problems = {unit.removeprefix("same "): problem.rpartition(": ")[2] for unit, problem in report.failed.items()}
     assert problems == {"bad": "its validation refuses it", "long": "it is too long", "other": "'other'"}
+
+
+async def _wait(_: object = None) -> list[str]:
+    return []
+
+
+@pytest.mark.parametrize("option", ["validate", "entities"])
+def test_an_async_function_that_nobody_would_await_is_refused(root: Path, option: str) -> None:
+    """Its coroutine is not False, so that everything would be valid."""
+    with pytest.raises(DefinitionError, match=f"{option}=.*expected a function without async"):
+        Pipeline("p", root=root).stage(**{"input": "in/{x}", "output": "out/{x}", option: _wait})(len)

@@ -145,6 +145,11 @@ def test_names_that_no_variable_can_stand_for(bad: str) -> None:
             checked_path(path)
 
 
+def test_a_path_that_is_not_relative_is_refused_as_such() -> None:
+    with pytest.raises(UnsafePath, match="it begins with /, but paths are relative to the root"):
+        checked_path("/etc/passwd")
+
+
 @settings(deadline=None)
 @given(st.text(min_size=1, max_size=30))
 def test_no_value_escapes_from_the_root(value: str) -> None:

@@ -43,7 +43,8 @@ _CODES: tuple[tuple[tuple[type[BaseException], ...], ExitCode], ...] = (
     ((errors.RunConflict, errors.RunPaused, errors.PipelineBusy), ExitCode.CONFLICT),
     ((errors.StoreError, errors.NotStored, errors.ServerError, errors.PipelineError), ExitCode.STORE),
     ((errors.InputError, errors.DefinitionError, errors.StateError), ExitCode.USAGE),
-    ((errors.FrozenInstance, errors.UnrecordedCall), ExitCode.USAGE),
+    ((errors.FrozenInstance, errors.UnrecordedCall, errors.UnsafePath), ExitCode.USAGE),
+    ((errors.NodeNotFound, errors.DataMisfit, errors.MissingSecret), ExitCode.USAGE),
     ((OSError,), ExitCode.STORE),
     ((KeyboardInterrupt,), ExitCode.INTERRUPTED),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from ..base.clock import SECONDS_NEEDED, Duration, in_seconds, is_seconds
@@ -117,9 +118,9 @@ def make_stage(
         problems.append("expected input=, or entities=: a function that gives the entities")
     outputs = {key: _output(key, pattern, variables, collected, problems) for key, pattern in written.items()}
     problems += [
-        f"{option}={shown(value)}: expected a function"
+        f"{option}={shown(value)}: expected a function{' without async' if callable(value) else ''}"
         for option, value in (("entities", entities), ("validate", validate))
-        if value is not None and not callable(value)
+        if value is not None and (not callable(value) or iscoroutinefunction(value))
     ]
     quiet_seconds: float = in_seconds(quiet)
     if not is_seconds(quiet_seconds):

@@ -60,6 +60,8 @@ def path_problem(path: str) -> str | None:
         return None
     if not path or path == "/":
         return "it is empty"
+    if path[0] == "/":
+        return "it begins with /, but paths are relative to the root"
     if len(path.encode("utf-8", "surrogatepass")) > MAX_PATH_BYTES:
         return f"it is longer than {MAX_PATH_BYTES} bytes"
     for component in path.removesuffix("/").split("/"):
