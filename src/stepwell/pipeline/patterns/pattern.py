@@ -214,10 +214,9 @@ class Pattern:
 
     def overlaps(self, other: Pattern) -> bool:
         """Whether one path could match both. A directory includes everything below it."""
+        # Every stage is compared with every other one, and nearly always their first names already differ.
         one, another = self.components[0].literal, other.components[0].literal
-        if (
-            one is not None and another is not None and one != another
-        ):  # nearly always: each stage is compared with each other
+        if one is not None and another is not None and one != another:
             return False
         return _can_agree(self._wild_components(), other._wild_components(), _components_can_agree)
 
