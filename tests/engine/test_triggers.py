@@ -133,6 +133,11 @@ def test_what_is_known_only_when_a_trigger_fires_is_left_to_then(input: Any) -> 
 def test_a_template_names_a_field_that_there_is() -> None:
     with pytest.raises(TriggerError, match="run has no 'output'; there are id, workflow, status, input, outputs"):
         Trigger("then", Follower, run_finished=Greeting, input={"told": "{{ run.output.greet }}"})
+    state = {"pipeline": "blog", "state_type": "digest"}
+    with pytest.raises(
+        TriggerError, match="state has no 'stateType'; there are entity, state_type, path, code_hash, content_h"
+    ):
+        Trigger("then", Follower, state=state, input={"told": "{{ state.stateType }}"})
 
 
 def test_a_class_that_only_workers_have_is_started_by_one_without_its_code(tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ MAX_INPUT = 1024 * 1024
 MAX_TAGS, MAX_TAG = 16, 100
 _FIELDS_OF_NAMES: Mapping[str, tuple[str, ...]] = {
     "run": ("id", "workflow", "status", "input", "outputs"),
+    "state": ("entity", "state_type", "path", "code_hash", "content_hash"),
     "fire": ("time", "local", "date", "previous"),
     "trigger": ("name", "version"),
 }
