@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from ..core.store import Store
 from ..engine import Engine
@@ -20,6 +19,7 @@ from ..handlers import Handlers
 from .access.guard import is_loopback, own_names
 from .access.tokens import all_tokens
 from .app import make_app
+from .protocol import ACCEPTED_AT_ONCE, BoundedProtocol
 from .service import About, ServerProcess
 from .streams.feed import WatchedStore
 
@@ -27,11 +27,10 @@ if TYPE_CHECKING:
     from ..pipeline import Pipeline
 
 PORT = 8765
+WAITING_CONNECTIONS = 1024
+"""That the system keeps until they are accepted."""
 CLOSE_SECONDS = 5
 """How long requests may go on when the server ends. Streams end at once."""
-MAX_HEAD = 64 * 1024
-"""Bytes of a request line and its headers, apart from the first read."""
-TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
 
 class Serving:
@@ -87,6 +86,7 @@ class Serving:
             timeout_graceful_shutdown=CLOSE_SECONDS,
             timeout_keep_alive=30,
             http=BoundedProtocol,
+            backlog=ACCEPTED_AT_ONCE,
             ws="none",
         )
         self._server = _Server(config, self.service)
@@ -163,40 +163,12 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
-        listening.listen(1024)
+        listening.listen(WAITING_CONNECTIONS)
     except OSError as error:
         listening.close()
         problem = f"nothing can be served on {host} port {port}: {error.strerror or error}"
         raise InputError(f"{problem}; choose another with --port") from None
     return listening
-
-
-class BoundedProtocol(HttpToolsProtocol):
-    """HTTP with a limit on what comes before a body: httptools would keep headers of any size."""
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._in_head = False
-        self._began_now = False
-        """The request began in the data being read, some of which may belong to the request before."""
-        self._head = 0
-
-    def on_message_begin(self) -> None:
-        super().on_message_begin()
-        self._in_head, self._began_now, self._head = True, True, 0
-
-    def on_headers_complete(self) -> None:
-        self._in_head = False
-        super().on_headers_complete()
-
-    def data_received(self, data: bytes) -> None:
-        self._began_now = False
-        super().data_received(data)
-        if self._in_head and not self._began_now:
-            self._head += len(data)
-            if self._head > MAX_HEAD and not self.transport.is_closing():
-                self.transport.write(TOO_LARGE)
-                self.transport.close()
 
 
 class _Server(uvicorn.Server):
@@ -207,6 +179,8 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        for each in sockets or ():  # asyncio has one number for what it accepts at once and for what may wait
+            each.listen(WAITING_CONNECTIONS)
         self.on_start()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
