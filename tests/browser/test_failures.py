@@ -70,7 +70,10 @@ def test_the_table_begins_with_what_failed_and_says_with_what(engine: Engine, op
 
 def test_a_kind_of_error_names_its_nodes_and_leads_to_them(engine: Engine, open_page: Open) -> None:
     run = two_kinds(engine)
-    page = open_page(f"/runs/{run.id}?view=overview")
+    page = open_page(f"/runs/{run.id}")
+    page.get_by_role("region", name="Why").get_by_role("button", name="and 1 other node").click()
+    expect(page.get_by_role("grid", name="Nodes").get_by_role("row").nth(2)).to_contain_text("failed")
+    page.get_by_role("radio", name="Overview").click()
     expect(page.get_by_text("2 nodes, 2 kinds of error")).to_be_visible()
     expect(page.get_by_role("button", name="part_13")).to_be_visible()
     page.get_by_role("listitem").filter(has_text="PermissionError").get_by_title(

@@ -123,9 +123,14 @@ export function TimelineView(props: Props) {
           {!data.whole && " (the first ones)"}
         </span>
       </div>
-      <div ref={scroller} className="relative min-h-0 flex-1 overflow-auto" role="list" aria-label="Timeline">
+      <div ref={scroller} className="relative min-h-0 flex-1 overflow-auto">
         <Axis scale={scale} names={names} height={virtual.getTotalSize()} />
-        <div className="relative" style={{ height: virtual.getTotalSize() }}>
+        <div
+          role="list"
+          aria-label="Timeline"
+          className="relative"
+          style={{ height: virtual.getTotalSize() }}
+        >
           {virtual.getVirtualItems().map((item) => {
             const row = rows[item.index]!;
             return (

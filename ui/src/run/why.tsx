@@ -2,13 +2,14 @@ import { useQuery } from "@tanstack/react-query";
 import clsx from "clsx";
 import { Fragment, useMemo, useState } from "react";
 import type { Schemas } from "@/api/client";
-import { allows } from "@/api/tables";
+import { allows, isBroken, NODE_STATUSES } from "@/api/tables";
 import { useSession } from "@/shell/session";
 import { Button } from "@/ui/button";
 import { Command } from "@/ui/copy";
 import { Failure, Loading } from "@/ui/states";
 import { Time } from "@/ui/time";
 import { type RunDetail, whyQuery } from "./data";
+import { count } from "./failures";
 import { useRunSearch } from "./search";
 import { type RunVerb, SteerDialog } from "./steer";
 
@@ -37,7 +38,7 @@ export function RunWhy({ run }: { run: RunDetail }) {
         bad ? "border-danger/30 bg-danger-soft" : "border-warn/30 bg-warn-soft",
       )}
     >
-      {raised && <Raised raised={raised} />}
+      {raised && <Raised raised={raised} others={brokenOf(run) - 1} />}
       <details>
         <summary
           className={clsx(
@@ -98,16 +99,13 @@ function raisedIn(causes: readonly Cause[]): RaisedError | null {
   return null;
 }
 
-/** `of`: the node whose panel it is in, which needs not be named. */
-function Raised({
-  raised: { type, message, cause },
-  large,
-  of,
-}: {
-  raised: RaisedError;
-  large?: boolean;
-  of?: string;
-}) {
+const brokenOf = (run: RunDetail) =>
+  NODE_STATUSES.filter(isBroken).reduce((sum, status) => sum + (run.counts[status] ?? 0), 0);
+
+/** `of`: the node whose panel it is in, which needs not be named; `others`: how many other nodes failed. */
+type RaisedProps = { raised: RaisedError; large?: boolean; of?: string; others?: number };
+
+function Raised({ raised: { type, message, cause }, large, of, others = 0 }: RaisedProps) {
   const { change } = useRunSearch();
   const { node } = cause;
   return (
@@ -141,6 +139,15 @@ function Raised({
           </button>
         )}
         {cause.at && <Time at={cause.at} />}
+        {others > 0 && (
+          <button
+            type="button"
+            className="underline"
+            onClick={() => change({ view: "table", status: undefined, error: undefined, find: undefined })}
+          >
+            and {count(others, "other node")}
+          </button>
+        )}
       </p>
     </div>
   );
@@ -212,15 +219,17 @@ function Advice({ run, advice, titled }: { run: RunDetail; advice: string[]; tit
       {titled && <h3 className="text-2xs font-medium tracking-wide text-ink-3 uppercase">What helps</h3>}
       {advice.map((each) => (
         <p key={each} className="break-words text-ink-2">
-          {each.split("`").map((part, index) =>
-            index % 2 ? (
-              <code key={index} className="rounded bg-hover px-1 font-mono text-xs break-all">
-                {part}
-              </code>
-            ) : (
-              <Fragment key={index}>{part}</Fragment>
-            ),
-          )}
+          {withoutCommands(each)
+            .split("`")
+            .map((part, index) =>
+              index % 2 ? (
+                <code key={index} className="rounded bg-hover px-1 font-mono text-xs break-all">
+                  {part}
+                </code>
+              ) : (
+                <Fragment key={index}>{part}</Fragment>
+              ),
+            )}
         </p>
       ))}
       {commandsOf(advice).map((command) => (
@@ -257,6 +266,9 @@ function Helpers({ run, advice }: { run: RunDetail; advice: string[] }) {
 export const commandsOf = (advice: string[]) => [
   ...new Set(advice.flatMap((each) => [...each.matchAll(/`(stepwell [^`]+)`/g)].map((match) => match[1]!))),
 ];
+
+/** Advice without the commands that are said another way beside them: they stand below, to be copied. */
+const withoutCommands = (advice: string) => advice.replace(/(`[^`]+`) or `stepwell [^`]+`/g, "$1");
 
 export function Lines({ text }: { text: string }) {
   return (
