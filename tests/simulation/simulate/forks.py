@@ -58,7 +58,9 @@ class Forks:
         for node, theirs in zip(run.nodes, () if origin is None else origin.nodes, strict=False):
             kept = node.attempt == 0 and node.status is NodeStatus.SKIPPED and theirs.status is NodeStatus.SKIPPED
             if kept and node.reason != theirs.reason:
-                raise Violation(f"{node.layout.id} of the fork {run.id} was skipped for {node.reason}, not {theirs.reason}")
+                raise Violation(
+                    f"{node.layout.id} of the fork {run.id} was skipped for {node.reason}, not {theirs.reason}"
+                )
         shared = {entry.index for entry in run.journal if entry.kind == "shared"}
         if self.told and shared != self._shares.get(run.id, set()):
             raise Violation(f"the fork {run.id} shares {shared} instead of {self._shares.get(run.id)}")

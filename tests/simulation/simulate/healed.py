@@ -34,7 +34,9 @@ def check_late(run: RunState) -> None:
         parents = run.graph.rows[index].parents
         begun = any(run.nodes[below].attempt for below in _below(index, run.graph))
         if run.created.fork is None and not begun and not (parents and late.issuperset(parents)):
-            raise Violation(f"node {index} of {run.id} is taken for one that came too late, and nothing below it has begun")
+            raise Violation(
+                f"node {index} of {run.id} is taken for one that came too late, and nothing below it has begun"
+            )
 
 
 def _asks_for(entry: JournalRow, index: int) -> bool:

@@ -125,8 +125,8 @@ def shapes() -> dict[str, Workload]:
     branched = _graph({"a": "", "b": "a", "c": "b", "d": "b a"}, b={"when": "never"})
     joined = _graph({"a": "", "b": "a", "c": "a", "d": "b c", "e": "d c"}, b={"when": "never"}, d={"join": "all"})
     choosing = _graph({"a": "", "b": "a", "c": "b"}, b={"when": "never"})
-    deployed_above = _graph(
-        {"a": "", "b": "a", "x": "a", "y": "x", "c": "b x"}, b={"when": "never"}, c={"needs": (NodeId("b"),)}
+    deployed_beside = _graph(
+        {"a": "", "b": "a", "x": "a", "y": "b", "c": "b x"}, b={"when": "never"}, c={"needs": (NodeId("b"),)}
     )
     both_slow = {"a": Behaviour(seconds=0.2), "b": Behaviour(seconds=0.2)}
     slow = {"a": Behaviour(seconds=0.05)}
@@ -158,7 +158,7 @@ def shapes() -> dict[str, Workload]:
             Workload("condition and join", joined, {"c": Behaviour(fails=1)}, "finish"),
             Workload("condition again", choosing, {}, asks=("late cascade",)),
             Workload("fork below a condition", choosing, {}, asks=("late fork",)),
-            Workload("heal beside a condition", choosing, {}, asks=("late heal",), later=deployed_above),
+            Workload("heal beside a condition", choosing, {}, asks=("late heal",), later=deployed_beside),
             Workload("heal", first, {"b": Behaviour(seconds=0.05)}, asks=("heal",), later=deployed),
             Workload("heal late", first, {"c": Behaviour(fails=1, seconds=0.5)}, asks=("late heal",), later=deployed),
             Workload("heal between", side_by_side, both_slow, asks=("heal",), later=one_after_the_other),
