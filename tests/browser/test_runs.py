@@ -75,7 +75,9 @@ def test_cancel_in_bulk_what_the_preview_shows_and_nothing_else(engine: Engine, 
     page.get_by_role("menuitem", name="Cancel what is listed").click()
     dialog = page.get_by_role("dialog")
     nodes = sum(len(run.cancel(dry_run=True)) for run in held)
-    expect(dialog.get_by_text(f"3 runs would take it, and {nodes} nodes would change. This is how it was at ")).to_be_visible()
+    expect(
+        dialog.get_by_text(f"3 runs would take it, and {nodes} nodes would change. This is how it was at ")
+    ).to_be_visible()
     late = engine.start(Gate(), tags={"batch": "a"})
     held[0].pause()
     dialog.get_by_role("button", name="cancel 3 runs").click()
