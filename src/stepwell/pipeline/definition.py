@@ -7,7 +7,6 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack
 from weakref import WeakValueDictionary
 
@@ -268,11 +267,6 @@ class PipelineDefinition:
 
     def _trigger_patterns(self) -> list[Pattern]:
         return [pattern for patterns in self.awaited().values() for pattern in patterns]
-
-    def fingerprint(self) -> str:
-        """A hash of everything that standings and triggers depend on, except the content of the store."""
-        awaited = [pattern.text for pattern in self._trigger_patterns()]
-        return sha256("\0".join([self.code.fingerprint(), *awaited]).encode()).hexdigest()
 
     def wanted(self, components: Sequence[str]) -> bool:
         """Whether something of this pipeline, or that its triggers wait for, can be in or below this directory."""

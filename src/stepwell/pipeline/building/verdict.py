@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...answers.staleness import STATUSES
@@ -48,13 +49,19 @@ def known_status(pipeline: PipelineDefinition) -> PipelineStatusRecord | None:
     return {**found, "stages": {name: found["stages"].get(name, {}) for name in pipeline.stages}}
 
 
+def _fingerprint(pipeline: PipelineDefinition) -> str:
+    """A hash of everything that standings and triggers depend on, except the content of the store."""
+    awaited = [pattern.text for patterns in pipeline.awaited().values() for pattern in patterns]
+    return sha256("\0".join([pipeline.code.fingerprint(), *awaited]).encode()).hexdigest()
+
+
 def _holds(pipeline: PipelineDefinition, folders: list[Folder], verdict: Mapping[str, Any]) -> bool:
     if not verdict or any(stage.entities is not None for stage in pipeline.stages.values()):
         return False
     due = verdict.get("due_at")
     if due is not None and pipeline.clock() >= due:
         return False
-    return verdict.get("fingerprint") == pipeline.fingerprint() and pipeline.store.cache.changed(folders) == []
+    return verdict.get("fingerprint") == _fingerprint(pipeline) and pipeline.store.cache.changed(folders) == []
 
 
 def concerned(pipeline: PipelineDefinition, folders: list[Folder]) -> set[str] | None:
@@ -66,7 +73,7 @@ def concerned(pipeline: PipelineDefinition, folders: list[Folder]) -> set[str] |
         or verdict["status"]["problems"]
         or verdict.get("unfired")
         or pipeline.triggers
-        or verdict.get("fingerprint") != pipeline.fingerprint()
+        or verdict.get("fingerprint") != _fingerprint(pipeline)
     ):
         return None
     changed = pipeline.store.cache.changed(folders)
@@ -87,7 +94,7 @@ def save_verdict(
     pipeline.store.cache.save(
         view.snapshot,
         {
-            "fingerprint": pipeline.fingerprint(),
+            "fingerprint": _fingerprint(pipeline),
             "stale": status.counts.get("stale", 0),
             "due_at": min(due, default=None),
             "status": record,
