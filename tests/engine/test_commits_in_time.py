@@ -14,6 +14,7 @@ from stepwell import Builder, Context, Engine, StoreError, Workflow, step, task
 from stepwell.core.model import Create
 from stepwell.engine.bodies import threads
 from stepwell.engine.bodies.threads import FEW, BodyThreads
+from stepwell.engine.worker import group_commit
 from tests.engine.conftest import OpenEngine
 from tests.engine.waiting import eventually, housekeeping_stopped
 
@@ -354,3 +355,22 @@ def test_after_a_short_body_its_thread_runs_the_next_ones_by_itself(
             engine.run(Short())
             alone += len(set(used)) == 1
     assert alone >= 10, "other threads were called although the bodies are short"
+
+
+def test_the_end_of_the_only_body_is_committed_at_once(
+    open_sqlite: OpenEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only beside others that are about to begin it waits a moment, for theirs."""
+    monkeypatch.setattr(group_commit, "SOON_SECONDS", 3.0)
+    chain = Builder("chain")
+    for number in range(3):
+        chain.node(f"n{number}", job=do_nothing, depends_on=[f"n{number - 1}"] if number else [])
+    engine = open_sqlite()
+    engine.run(Nothing())
+    with housekeeping_stopped(engine):
+        began = time.monotonic()
+        assert engine.run(chain).status == "COMPLETED"
+        assert time.monotonic() - began < 3
+
+
+def do_nothing() -> None: ...

@@ -14,6 +14,7 @@ from stepwell import Builder, Engine, Run
 from stepwell.base.ids import RunId
 from stepwell.core.model import GateState, Hint, NodeStatus
 from stepwell.core.store.reader import count_nodes
+from stepwell.engine.reports.workers import describe_workers
 from stepwell.engine.worker import sharing
 from stepwell.engine.worker.sharing import FEW_RUNS, Others
 from tests.engine.conftest import OpenEngine
@@ -56,6 +57,40 @@ def test_it_works_only_when_it_is_told_to(open_sqlite: OpenEngine) -> None:
     assert late.status == "PENDING", "and then it rests again"
     assert runner.work_off(20)
     assert late.status == "COMPLETED"
+
+
+def test_while_it_rests_it_asks_to_be_driven_when_there_may_be_more_for_it(open_sqlite: OpenEngine) -> None:
+    """When it is to serve more workflows, and when runs of its own are ready."""
+    engine = open_sqlite()
+    runner = engine.parts.work.runner
+    assert runner is not None
+    asked = threading.Event()
+    runner.rest(asked.set)
+    runner.serve({})
+    assert not asked.is_set(), "for nothing"
+    graph = engine.parts.code.definition_of(Small(number=1)).graph
+    runner.serve({("Small", graph.digest): frozenset()})
+    assert asked.is_set()
+    asked.clear()
+    engine.start(Small(number=1))
+    eventually(asked.is_set)
+
+
+def test_others_read_what_drives_it_and_whether_it_is_idle(open_sqlite: OpenEngine) -> None:
+    engine = open_sqlite()
+    runner = engine.parts.work.runner
+    assert runner is not None
+    cases: list[tuple[dict[str, Any], tuple[str | None, bool]]] = [
+        ({"celery": "w@here", "idle": True}, ("w@here", True)),
+        ({"celery": "w@here"}, ("w@here", False)),
+        ({"celery": 7, "idle": "yes"}, (None, False)),
+        ({}, (None, False)),
+    ]
+    for said, expected in cases:
+        runner.describe(**said)
+        runner.announce()
+        (worker,) = describe_workers(engine.store)
+        assert (worker.celery, worker.idle) == expected
 
 
 def test_it_stops_claiming_when_its_time_is_over(open_sqlite: OpenEngine) -> None:

@@ -10,9 +10,9 @@ import pytest
 
 from stepwell import Builder, Context, Engine, Retry, Run, RunNotFound, Workflow, step, task
 from stepwell.base.clock import SECOND
-from stepwell.base.ids import AttemptId, WorkerId
+from stepwell.base.ids import AttemptId, RunId, WorkerId
 from stepwell.core.kernel.audit import folding
-from stepwell.core.model import AttemptStatus, Enlisted, NodeStatus, Refusal, Refused, Settle
+from stepwell.core.model import AttemptStatus, Enlisted, NodeStatus, Refusal, Refused, Settle, Settled
 from stepwell.core.store import reader
 from stepwell.engine.bodies.held import Held
 from stepwell.engine.scheduling.metrics import Counters, EngineMetrics
@@ -20,7 +20,7 @@ from stepwell.engine.worker.group_commit import now
 from stepwell.engine.worker.lease import LeaseState
 from tests.engine import jobs
 from tests.engine.conftest import OpenEngine
-from tests.engine.schedulers import facts
+from tests.engine.schedulers import commit_batch, end, facts, hold, news, scheduler
 from tests.engine.steered import Play
 from tests.engine.waiting import eventually
 
@@ -74,6 +74,22 @@ def test_an_engine_knows_how_long_its_steps_took(engine: Engine) -> None:
     stored = sum(run.metrics.step_latency.total for run in runs) / found.executed
     assert found.step_seconds == pytest.approx(stored, abs=0.05)
     assert 0 < found.step_seconds < sum(run.metrics.wall_seconds for run in runs)
+
+
+def test_each_step_counts_once_with_its_time_however_its_end_was_committed() -> None:
+    own = scheduler()
+    own.know(facts(width=3))
+    own.mark_ready([RunId("r")])
+    first, second, third = hold(own, ("r", 0), ("r", 1), ("r", 2))
+    for held in (first, second):
+        end(own, held, 4 * SECOND)
+    batch = own.next_batch(4 * SECOND)
+    assert batch is not None
+    commit_batch(own, batch, now=4 * SECOND)
+    third.answer = Settled(False, news())
+    own.settled_apart(third, Settle(third.attempt, AttemptStatus.COMPLETED, NodeStatus.COMPLETED), 7 * SECOND)
+    found = own.metrics(7 * SECOND, renewals=0, leases_lost=0)
+    assert (found.executed, found.step_seconds) == (3, 5.0)
 
 
 def test_what_never_began_or_was_fenced_is_no_step_that_took_time() -> None:

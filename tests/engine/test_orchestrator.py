@@ -24,6 +24,8 @@ from stepwell.core.store.memory import MemoryStore
 from stepwell.engine import orchestrator as home
 from stepwell.engine.lookout import Lookout, dismiss_dead
 from stepwell.engine.orchestrator import Orchestrator
+from stepwell.engine.procedures.procedure import carry_out
+from stepwell.engine.worker.duties import Sweeper
 from stepwell.stores import open_store
 from tests.celery import work
 from tests.conformance.ops import RUN, claim, enlist, graph, node, sweep
@@ -67,6 +69,19 @@ def test_a_hint_that_was_lost_is_sent_again(store: Told) -> None:
     assert store.queues == ["default"], "nobody has told of it, and it is found"
     assert orchestrator.turn() <= home.SWEEP_SECONDS
     assert store.queues == ["default"], "but not told at every sweep"
+
+
+def test_a_sweep_says_when_the_next_one_is_due() -> None:
+    clock = ManualClock()
+    store = MemoryStore(clock)
+    create(store, graph(a=""))
+    enlist(store, seconds=10)
+    assert len(claim(store)) == 1
+    due = []
+    for _ in range(3):
+        due.append(carry_out(store, Sweeper().sweep()).next_due_in)
+        clock.advance(4)
+    assert due == [10 * SECOND, 6 * SECOND, 2 * SECOND]
 
 
 def test_a_node_that_is_suspected_is_found_too() -> None:

@@ -169,6 +169,16 @@ def test_each_run_is_told_what_it_has_cost_it() -> None:
     assert pressure.of_runs([])[second] == RunPressure(1, 2.0)
 
 
+def test_the_cost_is_kept_for_the_runs_that_waited_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stepwell.engine.scheduling.pressure.MAX_RUNS_KEPT", 3)
+    pressure, runs = Pressure(), [RunId(f"r{number}") for number in range(5)]
+    feel(pressure, 0, 5)
+    feel(pressure, SECOND, 5)
+    for run in (*runs, runs[2], runs[4]):
+        pressure.left("thread", run)
+    assert list(pressure.of_runs([])) == [runs[3], runs[2], runs[4]]
+
+
 def test_a_run_that_waits_for_a_slot_is_named() -> None:
     d = scheduler(threads=1, queue_depth=0)
     d.know(facts(width=2))

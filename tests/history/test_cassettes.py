@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import stepwell
-from stepwell import Builder, Context, Engine
+from stepwell import Builder, Context, Engine, Workflow, step
 from stepwell.base.codec import decode, encode, sha256
 from stepwell.base.ids import RunId
 from stepwell.core.graph import Graph, NodeSpec
@@ -55,6 +55,26 @@ def test_a_run_and_its_cassette_replay_alike(engine: Engine, tmp_path: Path) -> 
     before = path.read_bytes()
     assert run.export(str(path)).read_bytes() == before
     assert list(tmp_path.iterdir()) == [path] or engine.store.url != "memory://", "no part of a file is left"
+
+
+def one() -> int:
+    return 1
+
+
+class WithJob(Workflow, side_effects="pure"):
+    begin = step(job="tests.history.test_cassettes:one")
+
+    @step
+    def end(self, begin: int) -> int:
+        return begin
+
+
+def test_a_class_that_is_given_may_run_what_it_names(engine: Engine, tmp_path: Path) -> None:
+    """Functions of its nodes, too: nothing has to be allowed by the name of its module."""
+    path = engine.run(WithJob()).export(tmp_path / "with-job.json")
+    assert replay_cassette(load_cassette(path), WithJob).executed == ("begin", "end")
+    with pytest.raises(MissingJob):
+        replay_cassette(load_cassette(path))
 
 
 def test_a_fork_goes_into_one_file(engine: Engine, tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ ROOMS = {
     "stores/redis": Room(_STORE_TESTS, door=("stores/redis/store.py",)),
     "define": Room(("tests/define", "tests/engine", "tests/base/types")),
     "define/document": Room(("tests/define", "tests/server", "tests/handlers", "tests/engine/test_documents")),
-    "engine": Room(("tests/engine", "tests/forking")),
+    "engine": Room(("tests/engine", "tests/forking", "tests/celery/test_hosting")),
     "engine/scheduling": Room(_ENGINE_TESTS),
     "engine/worker": Room(_ENGINE_TESTS),
     "engine/bodies": Room(("tests/engine", "tests/base/test_masking")),
