@@ -99,6 +99,17 @@ def test_a_process_that_is_killed_is_noticed_long_before_its_lease_ends(
         audit(engine.store)
 
 
+def test_conditions_hold_on_a_fleet_as_in_one_process(fleet: Fleet) -> None:
+    fleet.worker(WORK)
+    with fleet.engine() as engine:
+        runs = [engine.start(work.Review()) for _ in range(4)]
+        for run in runs:
+            assert run.wait(60).check().output("ship") == "approved"
+            reasons = {node.name: node.reason for node in run.nodes() if node.status == "SKIPPED"}
+            assert reasons == {"review": "condition", "note": "parents_skipped"}
+        audit(engine.store)
+
+
 def test_nodes_run_where_their_queue_is_served(fleet: Fleet) -> None:
     general = fleet.worker(WORK, processes=1)
     with fleet.engine() as engine:

@@ -27,6 +27,26 @@ class Order(Workflow):
         return [*charge, os.getpid()]
 
 
+class Review(Workflow):
+    """What is decided in one process is known to all."""
+
+    @step
+    def check(self) -> bool:
+        return False
+
+    @task(depends_on=check, when=lambda check: check, isolation="process")
+    def review(self) -> None: ...
+    @task(depends_on=review, isolation="process")
+    def note(self) -> None: ...
+    @task(depends_on=check, when=lambda check: not check, isolation="process")
+    def approve(self) -> str:
+        return "approved"
+
+    @step(depends_on=[note, approve])
+    def ship(self, note: None = None, approve: str | None = None) -> str | None:
+        return approve
+
+
 class Late(Workflow):
     """Its body does not end in time, and cannot be killed in a thread."""
 

@@ -74,3 +74,9 @@ def test_every_edge_is_drawn_once(specs: list[NodeSpec]) -> None:
     edges = sum(len(spec.depends_on) for spec in specs)
     assert to_mermaid(Graph(specs)).count(" --> ") == edges
     assert to_dot(Graph(specs)).count(" -> ") == edges
+
+
+def test_a_node_with_a_condition_is_a_hexagon() -> None:
+    graph = Graph([NodeSpec("a", "a"), NodeSpec("b", "b", ("a",), when="is_large")])
+    assert 'n1{{"b"}}' in to_mermaid(graph)
+    assert 'n1 [label="b", shape=hexagon]' in to_dot(graph)

@@ -1,4 +1,7 @@
-"""A graph as a picture: text for Mermaid and for Graphviz. The same graph always gives the same text."""
+"""A graph as a picture: text for Mermaid and for Graphviz. The same graph always gives the same text.
+
+A step is a box, a task a rounded one, a node with a condition a hexagon.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,8 @@ def to_mermaid(graph: Drawable, statuses: Mapping[str, str] | None = None) -> st
     for place, spec in enumerate(graph.in_order):
         status = _status(spec, statuses)
         label = "<br/>".join(map(_mermaid_text, [spec.name, status] if status else [spec.name]))
-        lines.append(f'n{place}("{label}")' if spec.kind == "task" else f'n{place}["{label}"]')
+        begin, end = ("{{", "}}") if spec.when is not None else ("(", ")") if spec.kind == "task" else ("[", "]")
+        lines.append(f'n{place}{begin}"{label}"{end}')
         painted.setdefault(status, []).append(f"n{place}")
     lines += [f"n{parent} --> n{child}" for parent, child in _edges(graph)]
     for status, look in LOOKS.items():
@@ -62,6 +66,8 @@ def to_dot(graph: Drawable, statuses: Mapping[str, str] | None = None) -> str:
         label = "\\n".join(map(_dot_text, [spec.name, status] if status else [spec.name]))
         attributes = [f'label="{label}"']
         look = LOOKS.get(status)
+        if spec.when is not None:
+            attributes.append("shape=hexagon")
         styles = (["rounded"] if spec.kind == "task" else []) + (["filled"] if look else [])
         if styles:
             attributes.append(f'style="{",".join(styles)}"')
