@@ -5,6 +5,7 @@ The stream goes on without a gap or a repeat, and a key is one run, whichever se
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from stepwell import Engine
 from tests.conformance.audit import audit
@@ -140,3 +142,20 @@ def until_it_breaks(address: str, after: int) -> Iterator[tuple[str, str | None,
                 yield from events_of(stream.iter_lines())
     except httpx.TransportError:
         return
+
+
+@pytest.mark.parametrize("signals", [["SIGINT", "SIGINT"], ["SIGINT", "SIGTERM", "SIGINT"], ["SIGTERM", "SIGTERM"]])
+def test_who_asks_a_server_twice_to_end_gets_no_traceback(tmp_path: Path, signals: list[str]) -> None:
+    fleet = Fleet(f"sqlite:///{tmp_path}/runs.db", "", tmp_path)
+    server = fleet.start("serve", "--port", 0)
+    try:
+        api = httpx.Client(base_url=address_of(server), timeout=SECONDS)
+        with api, api.stream("GET", "/api/v1/events") as stream:
+            assert next(stream.iter_lines()) == "retry: 2000"
+            for name in signals:
+                server.send(signal.Signals[name])
+            assert server.end(signal.SIGCONT) == 0
+    finally:
+        fleet.close()
+    assert "Traceback" not in server.said
+    assert "ERROR" not in server.said

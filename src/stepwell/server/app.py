@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection
-from contextlib import asynccontextmanager
+from collections.abc import Collection
 from typing import Any
 
 from fastapi import FastAPI
@@ -31,11 +30,6 @@ def make_app(service: ServerProcess, *, hosts: Collection[str] = (), root: str =
     """The ASGI application over a service. `hosts`: names the server answers to, besides loopback and addresses. `root`: the
     path that a proxy serves it below, as in `/stepwell`."""
 
-    @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        yield
-        service.close()
-
     app = FastAPI(
         title="Stepwell",
         version=__version__,
@@ -43,7 +37,6 @@ def make_app(service: ServerProcess, *, hosts: Collection[str] = (), root: str =
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
-        lifespan=lifespan,
         servers=[{"url": root}] if root else None,
         redirect_slashes=False,
     )

@@ -88,6 +88,7 @@ class Serving:
             http=BoundedProtocol,
             backlog=ACCEPTED_AT_ONCE,
             ws="none",
+            lifespan="off",
         )
         self._server = _Server(config, self.service)
 

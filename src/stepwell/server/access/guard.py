@@ -93,9 +93,6 @@ class Guard:
         self._bodies = _RequestBodies()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await self.app(scope, receive, send)
-            return
         if scope["type"] != "http":  # there are no websockets
             await send({"type": "websocket.close", "code": 1008})
             return
