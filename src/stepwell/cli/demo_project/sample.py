@@ -1,4 +1,4 @@
-"""What `stepwell demo` runs: a retry, a failure to mend, a fan with a part that fails, and a slow run."""
+"""What `stepwell demo` runs: a retry, a branch that is not taken, a failure to mend, a fan with a part that fails, and a slow run."""
 
 import logging
 import time
@@ -12,7 +12,7 @@ log.setLevel(logging.INFO)
 
 
 class Purchase(Workflow):
-    """The bank hangs up twice, so charging is tried again."""
+    """The bank hangs up twice, so charging is tried again. Only an order with a high score is reviewed."""
 
     order_id: int
     express: bool = False
@@ -30,7 +30,11 @@ class Purchase(Workflow):
     def check_fraud(self) -> dict[str, float]:
         return {"score": 0.1}
 
-    @step(depends_on=[check_stock, check_fraud], retry=Retry(max_attempts=5, base_delay=1, retry_on=ConnectionError))
+    @task(depends_on=check_fraud, when=lambda check_fraud: check_fraud["score"] > 0.5)
+    def review(self) -> str:
+        return "reviewed"
+
+    @step(depends_on=[check_stock, check_fraud, review], retry=Retry(max_attempts=5, base_delay=1, retry_on=ConnectionError))
     def charge(self, ctx: Context) -> str:
         if ctx.attempt < 3:
             raise ConnectionError("the bank hung up")
