@@ -33,7 +33,8 @@ export function PairPanel({ pair, runs, onWhole, onClose }: Props) {
   return (
     <aside
       aria-label="Node in both runs"
-      className="max-h-[60%] w-full shrink-0 space-y-3 overflow-auto border-t border-line bg-paper p-4 lg:max-h-none lg:w-[26rem] lg:border-t-0 lg:border-l"
+      // On narrow screens it is a sheet over the page, as that of a node of one run.
+      className="fixed inset-x-0 top-12 bottom-14 z-20 space-y-3 overflow-auto bg-paper p-4 md:bottom-0 md:left-44 lg:static lg:z-auto lg:w-[26rem] lg:shrink-0 lg:border-l lg:border-line"
     >
       <div className="flex items-start gap-2">
         <h2 className="min-w-0 flex-1 text-[15px] font-semibold break-words">{pair.name}</h2>

@@ -216,7 +216,8 @@ export function GraphView(props: Props) {
         (place.y + place.h) * k + y < height;
       if (inside && k >= FAR) return;
       isPart.current = true;
-      fit({ x: place.x - 250, y: place.y - 150, w: place.w + 500, h: place.h + 300 }, 0.9);
+      const [dx, dy] = layout?.isDown ? [60, 90] : [250, 150];
+      fit({ x: place.x - dx, y: place.y - dy, w: place.w + 2 * dx, h: place.h + 2 * dy }, 0.9);
     },
     [layout, fit, camera, covered],
   );

@@ -90,7 +90,7 @@ export function Panel({ run, node, progress, past, onClose }: Props) {
             </p>
           )}
         </div>
-        {data && may("run") && RETRIABLE.has(data.status) && (
+        {data && !past && may("run") && RETRIABLE.has(data.status) && (
           <Button small icon={<RotateCcw size={13} />} onClick={() => setAgain(true)}>
             Run again
           </Button>
