@@ -50,6 +50,15 @@ def test_a_schema_of_a_newer_version_is_refused(postgres: PostgresServer) -> Non
         PostgresStore(url)
 
 
+def test_a_schema_from_before_the_first_release_is_refused(postgres: PostgresServer) -> None:
+    """Schema 1 did not count the skipped parents of nodes."""
+    url = postgres.new_url()
+    PostgresStore(url).close()
+    postgres.execute(f"UPDATE {parse(url).schema}.schema_version SET number = 1")
+    with pytest.raises(StoreError, match=r"before the first release \(schema 1\): use another schema"):
+        PostgresStore(url)
+
+
 @pytest.mark.parametrize("there", ["TABLE {}.run (id integer)", "TYPE {}.ending AS (id integer)"])
 def test_a_schema_with_tables_of_others_is_refused_and_stays_as_it_is(postgres: PostgresServer, there: str) -> None:
     url = postgres.new_url()

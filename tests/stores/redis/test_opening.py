@@ -188,10 +188,20 @@ def test_a_commit_that_the_disk_does_not_have_in_time_has_failed(url: str, kept:
         assert asked == [("WAITAOF", 1, 0, 2_000)]
 
 
-@pytest.mark.parametrize("layout", ["1", "99"])
-def test_another_layout_is_refused(url: str, layout: str) -> None:
+@pytest.mark.parametrize("layout", ["99", "later"])
+def test_a_later_layout_is_refused(url: str, layout: str) -> None:
     store = RedisStore(url)
     store._client.hset(store._marker_key, "marker", f"{layout} abc")
     store.close()
     with pytest.raises(SchemaTooNew, match=rf"has layout {layout}, and this Stepwell knows \d+: upgrade Stepwell"):
+        open_store(url)
+
+
+@pytest.mark.parametrize("layout", ["1", "8"])
+def test_a_layout_from_before_the_first_release_is_refused(url: str, layout: str) -> None:
+    """Layout 8 did not count the skipped parents of nodes."""
+    store = RedisStore(url)
+    store._client.hset(store._marker_key, "marker", f"{layout} abc")
+    store.close()
+    with pytest.raises(StoreError, match=rf"before the first release \(layout {layout}\): use another namespace"):
         open_store(url)

@@ -11,8 +11,8 @@ from ....core.model import HEALED_LATE, StoreLimits, ops, suspects
 from ....core.store.rules import codes
 from ....errors import SchemaTooNew, StoreError, StoreReadOnly
 
-VERSION = 1
-"""The version of the schema: one more with every release that changes it."""
+VERSION = 2
+"""The version of the schema. Those before were never released."""
 LIMITS = StoreLimits(nodes=500, settlements=500)
 """How much one commit takes: others wait for the rows of the same run, so it is to be short."""
 LOWEST = -2147483647
@@ -86,6 +86,11 @@ def _is_made(db: Any, schema: str, where: str) -> bool:
         raise SchemaTooNew(
             f"{where} was written by a newer Stepwell (schema {version}, this one knows {VERSION}): "
             "upgrade this installation; nothing was changed"
+        )
+    if 0 < version < VERSION:
+        raise StoreError(
+            f"{where}: the schema {schema!r} was made by a Stepwell from before the first release (schema {version}): "
+            "use another schema (?schema=...), or drop this one; nothing was changed"
         )
     return version == VERSION
 
