@@ -140,6 +140,15 @@ def test_a_config_is_checked_as_where_the_code_is(api: httpx.Client, tmp_path: P
             assert paths_of(here) == paths_of(there), document
 
 
+def test_of_a_handler_that_an_older_worker_registered_no_field_is_unknown() -> None:
+    """It did not say whether its config may have others."""
+    for each in OWN:
+        written = to_data(each)
+        del written["open"]
+        config = dict(each.example) or CONFIG
+        assert from_data(each.name, written).check_config({**config, "another": 1}, is_template) == []
+
+
 def test_what_is_registered_keeps_all_that_a_graph_needs() -> None:
     for each in OWN:
         known = from_data(each.name, to_data(each))

@@ -61,3 +61,12 @@ def test_an_order_that_leaves_out_nothing_is_read_page_by_page(store: Store) -> 
     assert [row.id for row in page.runs] == [f"run-{number}" for number in range(9, 1, -1)]
     (counted,) = store.read([CountRuns(ListRuns(order="ended"), "status")])
     assert (counted.counts, counted.exact) == ((("COMPLETED", 10),), True)
+
+
+def test_where_nothing_is_searched_for_a_page_is_as_long_as_is_asked(store: Store) -> None:
+    page = reader.list_runs(store, ListRuns(8))
+    assert [row.id for row in page.runs] == [f"run-{number}" for number in range(9, 1, -1)]
+    last = reader.list_runs(store, ListRuns(8, before=page.cursor))
+    assert ([row.id for row in last.runs], last.cursor) == (["run-1", "run-0"], None)
+    (counted,) = store.read([CountRuns(ListRuns(), "status")])
+    assert (counted.counts, counted.exact) == ((("COMPLETED", 10),), True)

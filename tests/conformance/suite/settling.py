@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import pytest
 
@@ -159,6 +160,17 @@ def test_an_attempt_that_its_worker_gives_up_is_lost_and_ready_again(store: Stor
     assert node(store, 0).status is NodeStatus.READY
     assert reader.list_attempts(store, RUN)[0].status is AttemptStatus.LOST
     assert len(claim(store)) == 1
+
+
+@pytest.mark.parametrize("width", [1, 20])
+def test_what_a_worker_settles_itself_is_no_loss(store: Store, width: int) -> None:
+    """However many it settles at once."""
+    for number, settle in enumerate((completed, failed, partial(retried, seconds=1), released)):
+        run = f"run-{number}"
+        grants = claim_roots(store, graph(**{f"n{place}": "" for place in range(width)}), run)
+        store.commit([settle(grant) for grant in grants])
+        assert len(grants) == width
+        assert {row.losses for row in reader.all_nodes(store, run)} == {0}
 
 
 def test_failures_and_timeouts_are_counted(store: Store, clock: ManualClock) -> None:

@@ -26,6 +26,14 @@ from tests.engine.waiting import eventually
 from tests.servers.redis_server import RedisServer
 
 
+def test_a_store_that_is_closed_says_so_whatever_is_asked(url: str) -> None:
+    store = RedisStore(url)
+    store.close()
+    for use in (store.now, lambda: store.commit([Sweep()]), lambda: store.read([GetRun(RunId("run-1"))])):
+        with pytest.raises(StoreError, match="is closed"):
+            use()
+
+
 def test_a_store_that_was_flushed_says_so_and_writes_nothing(server: RedisServer, url: str) -> None:
     store = RedisStore(url)
     start(store, graph(a=""))
