@@ -100,14 +100,11 @@ class RedisStore:
         self._client.hsetnx(self._marker_key, "marker", f"{LAYOUT} {secrets.token_hex(16)}")
         marker = cast(bytes, self._client.hget(self._marker_key, "marker"))
         layout = marker.split(b" ")[0].decode(errors="replace")
-        if layout.isdecimal() and int(layout) < LAYOUT:
-            raise StoreError(
-                f"{self.url} was made by a Stepwell from before the first release (layout {layout}): "
-                "use another namespace, or remove the keys of this one; nothing was changed"
-            )
         if layout != str(LAYOUT):
-            raise SchemaTooNew(
-                f"{self.url} has layout {layout}, and this Stepwell knows {LAYOUT}: upgrade Stepwell, or use another namespace"
+            older = layout.isdecimal() and int(layout) < LAYOUT
+            kind, advice = (StoreError, "") if older else (SchemaTooNew, "upgrade Stepwell, or ")
+            raise kind(
+                f"{self.url} has layout {layout}, and this Stepwell knows {LAYOUT}: {advice}use another namespace"
             )
         return marker
 
