@@ -33,15 +33,15 @@ def test_references_name_what_is_read_and_where() -> None:
     text = (
         "Hello {{ input.a }},\n  {{ fetch.result.x }} {% for i in job.output %}{{ i }}{{ fetch['status'] }}{% endfor %}"
     )
-    found = [tuple(each) for each in compile_template(text).references]
+    found = [each[:4] for each in compile_template(text).references]
     assert found == [
         ("input", "a", 1, 10),
         ("fetch", "result", 2, 6),
         ("job", "output", 2, 36),
         ("fetch", "status", 2, 6),
     ]
-    assert [tuple(each) for each in compile_template("{{ fetch.result.x }}").references] == [("fetch", "result", 1, 4)]
-    assert [tuple(each) for each in compile_expression("job.output[input.a]").references] == [
+    assert [each[:4] for each in compile_template("{{ fetch.result.x }}").references] == [("fetch", "result", 1, 4)]
+    assert [each[:4] for each in compile_expression("job.output[input.a]").references] == [
         ("job", "output", 1, 1),
         ("input", "a", 1, 12),
     ]
@@ -50,6 +50,25 @@ def test_references_name_what_is_read_and_where() -> None:
         "x",
         "input",
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "guards"),
+    [
+        ("{{ a.x }}", [""]),
+        ("{{ a.x | default(b.x) }}", ["defaulted", ""]),
+        ("{{ (a.x | d(b.x) + 1) | default(0) }}", ["defaulted", "defaulted"]),
+        ("{{ a.x is defined }}", ["tested"]),
+        ("{{ a['x'] }}", [""]),
+        ("{{ a }}", ["whole"]),
+        ("{{ a | default(1) }}", ["whole defaulted"]),
+        ("text {% for x in a %}{{ x }}{% endfor %}", ["whole"]),
+    ],
+)
+def test_references_say_whether_something_stands_for_them(text: str, guards: list[str]) -> None:
+    marks = ("whole", "defaulted", "tested")
+    found = [" ".join(mark for mark in marks if getattr(each, mark)) for each in compile_template(text).references]
+    assert found == guards
 
 
 def test_a_computed_key_reads_the_whole() -> None:

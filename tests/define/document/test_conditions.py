@@ -47,19 +47,6 @@ def test_a_wrong_condition_is_a_problem_with_its_path(when: Any, path: str, prob
     assert [(each.path, problem in each.message) for each in refused.value.problems] == [(path, True)], refused.value
 
 
-def test_a_template_that_reads_a_skipped_node_fails_unless_it_says_what_stands_for_it() -> None:
-    ship = {"id": "ship", "handler": "transform", "dependencies": ["check", "review"]}
-    nodes = document(when="{{ check.result }}")["nodes"]
-    for template, status in (("{{ review.result }}", "FAILED"), ("{{ review.result | default('none') }}", "COMPLETED")):
-        made = Document({"name": "order", "nodes": [*nodes, ship | {"config": {"template": template}}]})
-        with Engine("memory://") as engine:
-            run = engine.run(made, input={"total": 1}, check=False)
-            assert run.status == status
-            if status == "FAILED":
-                (failed,) = run.node("ship").attempts
-                assert "node 'review' was skipped and has no output" in failed.error.message
-
-
 def test_join_and_when_are_part_of_the_canonical_form() -> None:
     made = Document(document(when="{{ check.result }}", join="all"))
     assert made.canonical["nodes"][1]["when"] == "{{ check.result }}"

@@ -38,6 +38,9 @@ class Expressions:
         self.size = 0
         """Nodes compiled so far: what evaluating them once costs."""
         self.references: list[Reference] = []
+        self._defaults = 0
+        """In how many operands of `default` this is."""
+        self._tests = 0
 
     def expression(self, node: nodes.Node) -> Evaluate:
         compile_node = _EXPRESSIONS.get(type(node))
@@ -59,15 +62,16 @@ class Expressions:
         return lambda frame: value
 
     def _name(self, node: nodes.Name) -> Evaluate:
-        find, name = self._raw_name(node, None), node.name
+        find, name = self._raw_name(node, None, whole=True), node.name
         return lambda frame: plain(find(frame), name)
 
-    def _raw_name(self, node: nodes.Name, of_it: str | None) -> Evaluate:
+    def _raw_name(self, node: nodes.Name, of_it: str | None, *, whole: bool = False) -> Evaluate:
         name = node.name
         if name in self.bound:
             return lambda frame: frame.local[name]
         line = node.lineno
-        self.references.append(Reference(name, of_it, line, self._column(line, name)))
+        guards = self._defaults > 0, self._tests > 0
+        self.references.append(Reference(name, of_it, line, self._column(line, name), whole, *guards))
 
         def find(frame: Frame) -> Any:
             try:
@@ -215,7 +219,9 @@ class Expressions:
     def _default(self, node: nodes.Filter) -> Evaluate:
         """What stands for a value that is missing or null, and with `true` also for one that is empty."""
         assert node.node is not None
+        self._defaults += 1
         value = self.expression(node.node)
+        self._defaults -= 1
         arguments, named = self._arguments(node, _default_signature, "filter")
         given = dict(zip(("value", "empty"), arguments, strict=False)) | dict(named)
         otherwise, empty = given.get("value"), given.get("empty")
@@ -238,9 +244,12 @@ class Expressions:
             raise self.refused(node, f"there is no test {node.name!r}; {suggestion(node.name, TESTS)}")
         if node.dyn_args is not None or node.dyn_kwargs is not None:
             raise self.refused(node, f"the test {node.name} cannot be used like this")
-        value = self.expression(node.node)
         if name in ("defined", "undefined"):
+            self._tests += 1
+            value = self.expression(node.node)
+            self._tests -= 1
             return _presence(value, name == "defined")
+        value = self.expression(node.node)
         arguments, named = self._arguments(node, function, "test")
         if named:
             raise self.refused(node, f"the test {name} takes no named arguments")

@@ -18,6 +18,12 @@ class Reference(NamedTuple):
     field: str | None
     line: int
     column: int
+    whole: bool = False
+    """It stands by itself, without a field or an item of it."""
+    defaulted: bool = False
+    """The filter `default` says what stands for it if it is missing."""
+    tested: bool = False
+    """It is only looked whether it is there: `is defined`."""
 
 
 class Frame:

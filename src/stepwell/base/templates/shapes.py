@@ -83,7 +83,7 @@ def shaped(text: str, column: int = 1) -> Shaped | None:
     if shape is None or any(each.name not in names for each in shape.references):  # `or` alone is read as a name
         return None
     references = tuple(
-        Reference(names[each.name], each.field, 1, column + places[each.name]) for each in shape.references
+        each._replace(name=names[each.name], line=1, column=column + places[each.name]) for each in shape.references
     )
     return Shaped(shape, names, references)
 

@@ -211,7 +211,8 @@ def _references(text: str, paths: list[tuple[str, ...]]) -> list[Reference]:
         if lines:
             line, begin = line + lines, text.rfind("\n", looked, at) + 1
         looked = at
-        references.append(Reference(path[0], path[1] if len(path) > 1 else None, line, at - begin + 1))
+        name, field_name = path[0], path[1] if len(path) > 1 else None
+        references.append(Reference(name, field_name, line, at - begin + 1, whole=field_name is None))
     return references
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ...base.codec import json_path
 from ...base.forms.problems import Path, Problems
@@ -20,6 +20,7 @@ from ...base.templates import (
     parsing_at_most,
 )
 from ...core.graph import Graph, NodeSpec
+from ...core.graph.branching import perhaps_skipped
 from ...core.graph.check import GraphProblem, above_all, inspect
 from ...core.graph.spec import conflicts
 from ...errors import GraphError
@@ -29,6 +30,8 @@ from ..code.address import is_address
 if TYPE_CHECKING:
     from .forms import PlainNode
 
+ReadByNode: TypeAlias = "tuple[PlainNode, Path, Reference]"
+"""What a template reads: its node, its path, and the name."""
 ALWAYS = ("input", "run")
 MAX_PARSED = 500_000
 """Characters inside the braces of all templates of one document, expressions that differ in names only counted once."""
@@ -58,8 +61,8 @@ def check_nodes(
             read = reading.check(node, config.references, "config")
             condition = _check_condition(node, problems)
             needs[node.id] = tuple(dict.fromkeys((*read, *reading.check(node, condition, "when"))))
-    if reading.far:
-        _check_ancestors(known, reading.far, problems)
+    if reading.far or reading.unguarded:
+        _check_ancestors(known, reading, problems)
     return needs
 
 
@@ -191,7 +194,7 @@ class _OtherNames(Collection[str]):
 
 
 class _References:
-    """Checks what templates read. `far` collects nodes that are not direct dependencies."""
+    """Checks what templates read. `far` collects nodes that are no direct dependencies, `unguarded` those without `default`."""
 
     def __init__(
         self,
@@ -206,12 +209,18 @@ class _References:
         self._problems = problems
         self._names = (*known, *ALWAYS)
         self._fields: dict[str, frozenset[str] | None] = {}
-        self.far: list[tuple[PlainNode, Path, Reference]] = []
+        self._some_conditional = any(node.options.get("when") is not None for node in known.values())
+        self.far: list[ReadByNode] = []
+        self.unguarded: list[ReadByNode] = []
 
     def check(self, node: PlainNode, references: Iterable[tuple[Path, Reference]], written: str) -> tuple[NodeId, ...]:
         """The nodes that the templates in a field of a node read, each once."""
         read: dict[NodeId, None] = {}
-        for below, reference in references:
+        own = list(references)
+        if self._some_conditional:
+            unguarded = [(below, each) for below, each in _unguarded(own) if each.name in self._known]
+            self.unguarded += [(node, node.path(written, *below), each) for below, each in unguarded]
+        for below, reference in own:
             name, field, path = reference.name, reference.field, node.path(written, *below)
             if name == "run":
                 if field is not None and field not in _OF_RUN:
@@ -229,6 +238,8 @@ class _References:
                 read[NodeId(name)] = None
                 if name not in node.dependencies:
                     self.far.append((node, path, reference))
+                if reference.whole:
+                    self._problems.add(path, _names_whole_node(name), found=name)
                 if field is not None and field not in _OF_ANY_NODE:
                     self._check_field(path, self._known[name], field)
         return tuple(read)
@@ -243,25 +254,57 @@ class _References:
             self._problems.unknown(at, message, field, sorted({*known, "output"}))
 
 
-def _check_ancestors(
-    known: Mapping[str, PlainNode],
-    asked: Sequence[tuple[PlainNode, Path, Reference]],
-    problems: Problems,
-) -> None:
-    """A template may name only ancestors: whether another node has finished would depend on timing."""
+def _check_ancestors(known: Mapping[str, PlainNode], reading: _References, problems: Problems) -> None:
+    """A template may name only ancestors: whether another node has finished would depend on timing.
+
+    For an ancestor that may be skipped it must say what stands for it.
+    """
     specs = [_shape(node, known) for node in known.values()]
     positions = {spec.id: place for place, spec in enumerate(specs)}
     inspected = inspect(specs)
     if inspected.problems:
         return  # a cycle was reported
-    pairs = {(positions[NodeId(node.id)], positions[NodeId(each.name)]) for node, _, each in asked if node.id}
+
+    def pair(node: PlainNode, reference: Reference) -> tuple[int, int]:
+        return positions[NodeId(node.id)], positions[NodeId(reference.name)]
+
+    pairs = {pair(node, each) for node, _, each in reading.far if node.id}
     above = above_all(pairs, inspected.parents, inspected.sequence)
-    for node, path, reference in asked:
-        if node.id and (positions[NodeId(node.id)], positions[NodeId(reference.name)]) not in above:
+    for node, path, reference in reading.far:
+        if node.id and pair(node, reference) not in above:
             advice = f"add it to the dependencies of {node.id!r}, or of a node before it"
             other = f"{reference.name!r}, which is not one of its ancestors: {advice}"
             message = f"the template of {node.id!r} names {'itself' if reference.name == node.id else other}"
             problems.add(path, message, found=reference.name)
+    reads: dict[int, list[int]] = {}
+    for node, _, reference in reading.unguarded:
+        if node.id and (reference.name in node.dependencies or pair(node, reference) in above):
+            below, ancestor = pair(node, reference)
+            reads.setdefault(below, []).append(ancestor)
+    branching = [spec._replace(**known[spec.id].options) for spec in specs] if reads else []
+    skipped = set(perhaps_skipped(branching, reads, inspected.parents, inspected.sequence))
+    for node, path, reference in reading.unguarded:
+        if node.id and pair(node, reference) in skipped:
+            problems.add(path, _may_be_skipped(reference), found=reference.name)
+
+
+def _unguarded(references: Sequence[tuple[Path, Reference]]) -> list[tuple[Path, Reference]]:
+    """What templates read with nothing in its stead if it is missing: neither `default`, nor a test of the same template."""
+    tested = {(path, each.name) for path, each in references if each.tested}
+    seen: dict[tuple[Path, str], Reference] = {}
+    for path, each in references:
+        if not each.defaulted and not each.whole and (path, each.name) not in tested:
+            seen.setdefault((path, each.name), each)
+    return [(path, each) for (path, _), each in seen.items()]
+
+
+def _may_be_skipped(reference: Reference) -> str:
+    words = f"{reference.name}.{reference.field or 'result'}"
+    return f"{reference.name!r} may be skipped: say what stands for it with {words} | default(...)"
+
+
+def _names_whole_node(name: str) -> str:
+    return f"{name} is a node: write {name}.output, or {name}.result for its main field"
 
 
 def _input_names(schema: Mapping[str, Any] | None) -> list[str] | None:
@@ -278,14 +321,40 @@ def with_templates_read(graph: Graph, handlers: Handlers) -> Graph:
     if not any(spec.templated for spec in graph):
         return graph
     problems: list[GraphProblem] = []
+    unguarded: list[tuple[NodeId, Path, Reference]] = []
     with parsing_at_most(MAX_PARSED):
-        specs = [_checked_templates(spec, graph, handlers, problems) if spec.templated else spec for spec in graph]
+        specs = [
+            _checked_templates(spec, graph, handlers, problems, unguarded) if spec.templated else spec for spec in graph
+        ]
     if problems:
         raise GraphError(problems)
-    return Graph(specs, state=graph.state, source=graph.source)
+    read = Graph(specs, state=graph.state, source=graph.source)
+    problems += _read_perhaps_skipped(read, unguarded)
+    if problems:
+        raise GraphError(problems)
+    return read
 
 
-def _checked_templates(spec: NodeSpec, graph: Graph, handlers: Handlers, problems: list[GraphProblem]) -> NodeSpec:
+def _read_perhaps_skipped(graph: Graph, unguarded: Sequence[tuple[NodeId, Path, Reference]]) -> list[GraphProblem]:
+    positions = {spec.id: place for place, spec in enumerate(graph)}
+    reads: dict[int, list[int]] = {}
+    for node, _, each in unguarded:
+        reads.setdefault(positions[node], []).append(positions[NodeId(each.name)])
+    skipped = set(perhaps_skipped(list(graph), reads, *graph.shape))
+    return [
+        GraphProblem(node, _may_be_skipped(each), path=json_path(path))
+        for node, path, each in unguarded
+        if (positions[node], positions[NodeId(each.name)]) in skipped
+    ]
+
+
+def _checked_templates(
+    spec: NodeSpec,
+    graph: Graph,
+    handlers: Handlers,
+    problems: list[GraphProblem],
+    unguarded: list[tuple[NodeId, Path, Reference]],
+) -> NodeSpec:
     def report(message: str, *path: str | int) -> None:
         problems.append(GraphProblem(spec.id, message, path=json_path(("nodes", spec.id, *path))))
 
@@ -307,9 +376,14 @@ def _checked_templates(spec: NodeSpec, graph: Graph, handlers: Handlers, problem
             references += [(("when",), reference) for reference in compile_condition(spec.when).references]
         except TemplateError as error:
             report(f"the condition is wrong: {error.problem}", "when")
+    unguarded += [
+        (spec.id, ("nodes", spec.id, *at), each) for at, each in _unguarded(references) if each.name in graph.nodes
+    ]
     for at, reference in references:
         if reference.name in graph.nodes:
             needs[NodeId(reference.name)] = None
+            if reference.whole:
+                report(_names_whole_node(reference.name), *at)
         elif reference.name not in ALWAYS:
             report(f"the template names {reference.name!r}, which is no node", *at)
     return spec._replace(needs=tuple(needs))
