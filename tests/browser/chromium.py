@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.engine.waiting import eventually
+
 ROOT = Path(__file__).parents[2]
+LISTENING = re.compile(r"DevTools listening on (\S+)\n")
 FLAGS = [
     *("--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync"),
     *("--disable-quic", "--no-first-run"),
@@ -29,12 +33,11 @@ def window(profile: Path) -> Iterator[str]:
     """A window as people have it, in which one tab is in sight and the others are hidden: where to connect to it. Of the pages
     of a browser that Playwright starts, each believes that it is in sight."""
     command = [find(), *FLAGS, "--headless", "--remote-debugging-port=0", f"--user-data-dir={profile}"]
-    with (
-        (profile.parent / "chromium.log").open("w") as log,
-        subprocess.Popen(command, stderr=subprocess.PIPE, stdout=log, text=True) as process,
-    ):
-        assert process.stderr is not None
+    log = profile.parent / "chromium.log"
+    # A file: it would wait for ever for somebody who reads a full pipe.
+    with log.open("w") as written, subprocess.Popen(command, stderr=written, stdout=written) as process:
         try:
-            yield next(line.split()[-1] for line in process.stderr if "DevTools listening on" in line)
+            eventually(lambda: LISTENING.search(log.read_text()), "Chromium does not listen", seconds=30)
+            yield str(LISTENING.findall(log.read_text())[0])
         finally:
             process.terminate()

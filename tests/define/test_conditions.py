@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from stepwell import Builder, Workflow, step, task
-from stepwell.core.graph import Graph
+from stepwell.base.ids import NodeId
+from stepwell.core.graph import Graph, NodeSpec, check
 from stepwell.errors import DefinitionError, GraphError
 
 
@@ -144,7 +145,9 @@ def test_a_builder_binds_the_parameters_of_a_condition_to_nodes_by_name() -> Non
     w.node("review", job=job, when=is_large)
     parts = w.fan_out(range(2), job=job, args=lambda _: {}, when=f"{__name__}:is_large")
     nodes = w.graph().nodes
-    assert [(nodes[part].needs, nodes[part].when) for part in parts] == [((check,), f"{__name__}:is_large")] * 2
+    stored = f"{__name__}:is_large(check={check})"
+    assert [(nodes[part].needs, nodes[part].when) for part in parts] == [((check,), stored)] * 2
+    assert Graph.load(w.graph().document).nodes[parts[0]].when == stored
 
 
 def test_a_builder_refuses_conditions_that_no_other_process_finds() -> None:
@@ -152,7 +155,7 @@ def test_a_builder_refuses_conditions_that_no_other_process_finds() -> None:
     w.node("check", job=job)
     with pytest.raises(DefinitionError, match="only its name is stored"):
         w.node("review", job=job, when=lambda check: check)
-    with pytest.raises(DefinitionError, match="when='check': order has no node of this name yet"):
+    with pytest.raises(DefinitionError, match="nothing fills its parameter 'check'; it takes ancestors by name"):
         Builder("order").node("review", job=job, when=is_large)
     with pytest.raises(DefinitionError, match="a condition is a plain function"):
         w.node("review", job=job, when=later)
@@ -169,3 +172,33 @@ def test_a_builder_refuses_a_condition_on_a_node_that_may_be_skipped_without_a_d
 
 def wants_start(start: Any) -> Any:
     return start
+
+
+class AsyncCallable:
+    async def __call__(self, check: Any) -> bool:
+        return False
+
+
+@pytest.mark.parametrize("condition", [bool, dict, AsyncCallable(), iter])
+def test_what_has_no_parameters_named_like_nodes_or_is_async_is_refused(condition: Any) -> None:
+    w = Builder("order")
+    w.node("check", job=job)
+    with pytest.raises(DefinitionError, match="when="):
+        w.node("review", job=job, when=condition)
+
+
+@pytest.mark.parametrize(
+    ("when", "needs", "problem"),
+    [
+        ("shop.jobs:is_large", ["a"], "expected a function with its parameters"),
+        ("shop.jobs:is_large(check)", ["a"], "expected a function with its parameters"),
+        ("shop.jobs:is_large(check=a", ["a"], "expected a function with its parameters"),
+        ("shop.jobs:is_large(check=b)", ["a"], "add 'b' to needs"),
+    ],
+)
+def test_a_stored_condition_says_what_its_parameters_stand_for(when: str, needs: list[str], problem: str) -> None:
+    specs = [NodeSpec(NodeId(name), name, job="shop.jobs:job") for name in "ab"]
+    wrong = NodeSpec(
+        NodeId("c"), "c", (NodeId("a"), NodeId("b")), "shop.jobs:job", needs=tuple(map(NodeId, needs)), when=when
+    )
+    assert [problem in each.message and each.field == ".when" for each in check([*specs, wrong])] == [True]

@@ -9,11 +9,12 @@ from typing import Annotated, Any
 
 import pytest
 
-from stepwell import Builder, Delta, Engine, Run, Workflow, step, task
+from stepwell import Builder, Delta, Engine, Run, Workflow, effect, step, task
 from stepwell.engine.reports.replay import replay_cassette
-from stepwell.errors import ReplayMismatch, RunConflict
+from stepwell.errors import MissingJob, ReplayMismatch, RunConflict
 from stepwell.history.replay.loading import load_cassette
 from stepwell.reducers import append
+from tests.engine.conftest import OpenEngine
 
 
 def reasons(run: Run) -> dict[str, str | None]:
@@ -111,7 +112,7 @@ def test_a_condition_that_raises_fails_its_node_and_is_never_taken_for_one_that_
     assert (run.status, run.node("review").status) == ("FAILED", "FAILED")
     (attempt,) = run.node("review").attempts
     assert attempt.error is not None
-    assert (attempt.error.type, attempt.error.message) == ("KeyError", "'risky'")
+    assert (attempt.error.type, attempt.error.message) == ("KeyError", "'risky' (raised by its condition <lambda>)")
     assert "<lambda>" in attempt.error.traceback
 
 
@@ -336,23 +337,216 @@ def test_a_cassette_has_the_conditions(engine: Engine, tmp_path: Any, monkeypatc
         replay_cassette(load_cassette(file), Replayed)
 
 
-def test_a_condition_may_change_while_runs_are_in_progress(engine: Engine) -> None:
-    """What was decided stands; what was not is decided by the new condition."""
+def changing(limit: int, *, conditional: bool = True, fails: bool = False) -> type[Workflow]:
+    options: Any = {"when": lambda check: check > limit} if conditional else {}
 
-    def version(limit: int) -> type[Workflow]:
-        class Order(Workflow, name="order"):
-            @step
-            def check(self) -> int:
-                return 7
+    class Order(Workflow, name="order"):
+        @step
+        def check(self) -> int:
+            return 7
 
-            @step(when=lambda check: check > limit, retry=1)
-            def review(self) -> str:
-                return "reviewed"
+        @step(**options)
+        def review(self) -> str:
+            return "reviewed"
 
-        return Order
+        @task(depends_on=check)
+        def charge(self) -> None:
+            if fails:
+                raise ValueError("no money")
 
-    first = engine.run(version(10)())
-    assert reasons(first) == {"review": "condition"}
+        @step(depends_on=charge, **options)
+        def thank(self) -> str:
+            return "thanks"
+
+    return Order
+
+
+@pytest.mark.parametrize("conditional", [True, False])
+def test_a_heal_keeps_what_was_decided_and_lets_the_new_code_decide_the_rest(
+    open_sqlite: OpenEngine, conditional: bool
+) -> None:
+    first = open_sqlite(workflows=[changing(10, fails=True)])
+    run = first.run(changing(10, fails=True)(), check=False)
+    assert (run.node("review").status, run.node("thank").status) == ("SKIPPED", "UPSTREAM_FAILED")
+    first.close()
+    second = open_sqlite(workflows=[changing(5, conditional=conditional)])
+    again = second.get(run.id).retry().wait(30).check()
+    assert statuses(again) == {"check": "COMPLETED", "review": "SKIPPED", "charge": "COMPLETED", "thank": "COMPLETED"}
+    assert again.audit() == []
+
+
+def is_more(left: int, right: int) -> bool:
+    return left > right
+
+
+def number(value: int) -> int:
+    return value
+
+
+def counted(ctx: Any) -> list[str]:
+    return sorted(ctx.outputs.parents())
+
+
+def decisions() -> Builder:
+    w = Builder("numbers")
+    w.node("right", job=number, args={"value": 1}, depends_on=None)
+    w.node("left", job=number, args={"value": 2}, depends_on=None)
+    w.node("more", job=nothing, depends_on=["left", "right"], when=is_more)
+    w.node("less", job=nothing, depends_on=["left", "right"], when=is_less)
+    w.node("count", job=counted, depends_on=["more", "less"])
+    return w
+
+
+def is_less(right: int, left: int) -> bool:
+    return left < right
+
+
+def test_conditions_of_builders_run_on_servers_without_being_allowed(server_url: str) -> None:
+    with Engine(server_url) as engine:
+        run = engine.run(decisions(), wait=60)
+        assert statuses(run) | {"count": ""} == {
+            "right": "COMPLETED",
+            "left": "COMPLETED",
+            "more": "COMPLETED",
+            "less": "SKIPPED",
+            "count": "",
+        }
+        assert run.output("count") == ["more"]
+
+
+def test_parameters_of_a_condition_stand_for_nodes_whatever_their_order(
+    open_sqlite: OpenEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = open_sqlite(runner=None).start(decisions())
+    monkeypatch.setattr(f"{__name__}.is_more", is_more_turned)
+    open_sqlite().adopt(run.id).wait(30).check()
+    assert reasons(run) == {"less": "condition"}
+
+
+def test_a_condition_that_has_lost_a_parameter_is_missing_before_anything_is_attempted(
+    open_sqlite: OpenEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = open_sqlite(runner=None).start(decisions())
+    monkeypatch.setattr(f"{__name__}.is_more", lambda left: True)
+    with pytest.raises(MissingJob, match="it has no parameter 'right' any more"):
+        open_sqlite().adopt(run.id)
+
+
+def is_more_turned(right: int, left: int) -> bool:
+    return left > right
+
+
+async def later() -> bool:
+    return False
+
+
+@pytest.mark.parametrize("gives", [later, lambda: (each for each in ())])
+def test_a_condition_that_gives_a_coroutine_or_a_generator_fails_its_node(engine: Engine, gives: Any) -> None:
+    class Order(Workflow):
+        @step(when=lambda self: gives())
+        def review(self) -> None: ...
+
+    run = engine.run(Order(), check=False)
+    assert run.node("review").status == "FAILED"
+    assert "a condition is a plain function" in str(run.why("review"))
+
+
+def test_a_condition_cannot_change_what_the_body_receives(engine: Engine) -> None:
+    class Order(Workflow):
+        @step
+        def check(self) -> dict[str, int]:
+            return {"x": 1}
+
+        @step(when=lambda check: check.update(x=99) is None)
+        def review(self, check: dict[str, int]) -> int:
+            return check["x"]
+
+    assert engine.run(Order()).output("review") == 1
+
+
+@pytest.mark.parametrize("isolation", ["thread", "process"])
+def test_outputs_of_skipped_nodes_are_not_there(engine: Engine, isolation: str) -> None:
+    run = engine.run(Looking() if isolation == "thread" else LookingApart())
+    assert run.output("look") == [["check"], ["check"], False, None, "node 'review' was skipped and has no output"]
+
+
+def look(ctx: Any) -> list[Any]:
+    try:
+        ctx.outputs["review"]
+        message = ""
+    except KeyError as error:
+        message = error.args[0].partition(":")[0]
+    return [
+        sorted(ctx.outputs.parents()),
+        sorted(ctx.outputs.all()),
+        "review" in ctx.outputs,
+        ctx.outputs.get("review"),
+        message,
+    ]
+
+
+class Looking(Workflow):
+    @step
+    def check(self) -> int:
+        return 1
+
+    @step(when=lambda check: False)
+    def review(self) -> None: ...
+    @step(depends_on=[check, review])
+    def look(self, ctx: Any) -> list[Any]:
+        return look(ctx)
+
+
+class LookingApart(Workflow):
+    @step
+    def check(self) -> int:
+        return 1
+
+    @step(when=lambda check: False)
+    def review(self) -> None: ...
+    @step(depends_on=[check, review], isolation="process")
+    def look(self, ctx: Any) -> list[Any]:
+        return look(ctx)
+
+
+def test_an_idempotency_key_receives_none_of_a_skipped_node(engine: Engine) -> None:
+    class Order(Workflow):
+        @step
+        def check(self) -> int:
+            return 1
+
+        @step(when=lambda check: False)
+        def review(self) -> None: ...
+        @step(depends_on=[check, review], idempotency_key=lambda self, review: f"order-{review}")
+        def ship(self, ctx: Any, review: str | None = None) -> str:
+            return str(ctx.idempotency_key)
+
+    assert engine.run(Order()).output("ship") == "order-None"
+
+
+@effect("rate")
+def rate() -> int:
+    return 7
+
+
+class Priced(Workflow, side_effects="recordable"):
+    @step(when=lambda self: rate() > 100)
+    def review(self) -> None: ...
+
+
+def test_effects_of_a_condition_that_does_not_hold_are_recorded_and_replayed(engine: Engine) -> None:
+    run = engine.run(Priced())
+    assert reasons(run) == {"review": "condition"}
+    assert run.replay().effects == 1
+
+
+def test_a_class_does_not_answer_for_a_condition_that_was_edited(engine: Engine) -> None:
+    run = engine.run(changing(10, fails=True)(), check=False)
+    frozen = run.export_graph()
+    frozen["nodes"]["thank"]["when"] = "nonsense"
+    run.import_graph(frozen)
+    with pytest.raises(MissingJob, match="the class of this run has no condition nonsense of node 'thank'"):
+        run.retry()
 
 
 def test_async_engines_and_coroutines_skip_too() -> None:

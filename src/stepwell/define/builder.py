@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from hashlib import sha256
-from typing import Any, NamedTuple, TypeAlias, TypeVar, Unpack
+from typing import Any, TypeAlias, TypeVar, Unpack
 
 from ..base.clock import Duration
 from ..base.ids import NodeId
 from ..base.place import SourceLine, caller
 from ..base.words import count, shown
 from ..core.graph import NO_ARGS, Graph, GraphProblem, JobOptions, NodeSpec, SideEffects
-from ..core.graph.branching import perhaps_skipped
+from ..core.graph.branching import StoredCondition, perhaps_skipped
 from ..core.graph.spec import OPTIONS
 from ..errors import DefinitionError, GraphError
 from .classes.decorators import PREVIOUS, Previous
 from .code.address import address_of, find, is_address, loaded
 from .code.arguments import JobParameters, arguments_of, by_type
-from .code.conditions import named_condition
+from .code.conditions import named_condition, taken_by
 from .code.jobs import NamedJob, named_job
 from .options import (
     OnFailure,
@@ -36,15 +36,6 @@ Parents: TypeAlias = "str | Previous | Iterable[Parents] | None"
 
 _ID_DIGITS = 8
 _OWN = {CONTEXT: "context", STATE: "state"}
-
-
-class NamedCondition(NamedTuple):
-    """A condition of nodes: only its address is stored."""
-
-    address: str
-    function: Callable[..., Any]
-    needs: tuple[NodeId, ...]
-    """The nodes whose outputs its parameters receive, in order."""
 
 
 class FanOut(list[NodeId]):
@@ -107,8 +98,9 @@ class Builder:
 
     @property
     def _functions(self) -> Mapping[str, Callable[..., Any]]:
-        """The functions that were given as jobs, by address; this process need not import them."""
-        return {job.address: job.function for job in self._jobs.values() if job.function is not None}
+        """The functions that were given as jobs and conditions, by address; this process need not import them."""
+        jobs = {job.address: job.function for job in self._jobs.values() if job.function is not None}
+        return {**jobs, **self._conditions}
 
     def node(
         self,
@@ -182,10 +174,10 @@ class Builder:
         required: dict[int, list[int]] = {}
         positions = {spec.id: position for position, spec in enumerate(self._specs)} if self._conditions else {}
         for position, spec in enumerate(self._specs if self._conditions else ()):
-            if spec.when is not None:
-                takes = parameters_of(self._conditions[spec.when])
-                named = zip(takes.names, spec.needs, strict=True)
-                required[position] = [positions[node] for name, node in named if name in takes.required]
+            condition = None if spec.when is None else StoredCondition.read(spec.when)
+            if condition is not None:
+                names = parameters_of(self._conditions[condition.address]).required
+                required[position] = [positions[NodeId(condition.takes[name])] for name in names]
         skipped = perhaps_skipped(self._specs, required, *graph.shape) if required else ()
         return [
             GraphProblem(
@@ -234,7 +226,7 @@ class Builder:
         parents: tuple[NodeId, ...],
         options: Options,
         place: SourceLine,
-        condition: NamedCondition | None,
+        condition: StoredCondition | None,
     ) -> list[NodeId]:
         """Add nodes that differ only in name and args. With 100,000 nodes, this loop is where the time goes."""
         rest = self._rules(options, job.is_async, condition)
@@ -259,28 +251,30 @@ class Builder:
         self._graph = None
         return added
 
-    def _rules(self, options: Options, is_async: bool, condition: NamedCondition | None) -> tuple[Any, ...]:
+    def _rules(self, options: Options, is_async: bool, condition: StoredCondition | None) -> tuple[Any, ...]:
         """The last fields of nodes with these options; the latest are remembered, since most nodes have the same."""
         known, was_async, rules = self._last_rules
         if options is not known or is_async is not was_async:
             own = options.under(self._options.nodes).of_spec(is_async)
             if condition is not None:
-                own |= {"when": condition.address, "needs": condition.needs}
-                self._conditions[condition.address] = condition.function
+                needs = tuple(dict.fromkeys(map(NodeId, condition.takes.values())))
+                own |= {"when": str(condition), "needs": needs}
             rules = NodeSpec(NodeId(""), "", **own)[OPTIONS:]
             self._last_rules = options, is_async, rules
         return rules
 
-    def _condition(self, options: Options, place: SourceLine) -> NamedCondition | None:
+    def _condition(self, options: Options, place: SourceLine) -> StoredCondition | None:
         """The condition of a node, and the nodes whose outputs its parameters receive."""
         if options.when is None:
             return None
         try:
             address, function = named_condition(options.when)
+            names = taken_by(function, {*self._named, *self._ids}, f"when={address}")
         except DefinitionError as error:
             raise DefinitionError(str(error), where=place) from None
-        names = parameters_of(function).names
-        return NamedCondition(address, function, tuple(self._id(name, place, "when") for name in names))
+        stored = StoredCondition(address, {name: self._id(name, place, "when") for name in names})
+        self._conditions[address] = function
+        return stored
 
     def _new_id(self, name: str, ordinal: int) -> NodeId:
         """An id from the name and how many nodes had it before, as short as possible: 32 bits are too few for 100,000."""

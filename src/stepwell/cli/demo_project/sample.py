@@ -1,4 +1,4 @@
-"""What `stepwell demo` runs: a retry, a branch that is not taken, a failure to mend, a fan with a part that fails, and a slow run."""
+"""What `stepwell demo` runs: a retry and a branch, a failure to mend, a fan with a part that fails, and a slow run."""
 
 import logging
 import time
@@ -34,7 +34,10 @@ class Purchase(Workflow):
     def review(self) -> str:
         return "reviewed"
 
-    @step(depends_on=[check_stock, check_fraud, review], retry=Retry(max_attempts=5, base_delay=1, retry_on=ConnectionError))
+    @step(
+        depends_on=[check_stock, check_fraud, review],
+        retry=Retry(max_attempts=5, base_delay=1, retry_on=ConnectionError),
+    )
     def charge(self, ctx: Context) -> str:
         if ctx.attempt < 3:
             raise ConnectionError("the bank hung up")

@@ -1,12 +1,51 @@
-"""Which nodes may be skipped, and which of the ancestors of a node may have been skipped when it runs."""
+"""Conditions in graphs: how functions are stored, which nodes may be skipped, and which may have been when another runs."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from .spec import NodeSpec
 
 _AT_ONCE = 1_024
+_STORED = re.compile(r"([^():\s]+:[^():\s]+)\(((?:[^\s=(),]+=[^\s=(),]+(?:, (?!\)))?)*)\)\Z")
+
+
+class StoredCondition(NamedTuple):
+    """A function that is a condition, as a graph names it: its address, and which node each of its parameters stands for.
+
+    >>> str(StoredCondition("shop.orders:is_risky", {"check": "n_8f3a2b11"}))
+    'shop.orders:is_risky(check=n_8f3a2b11)'
+    """
+
+    address: str
+    takes: Mapping[str, str]
+
+    def __str__(self) -> str:
+        return f"{self.address}({', '.join(f'{name}={node}' for name, node in self.takes.items())})"
+
+    @classmethod
+    def read(cls, when: str) -> StoredCondition | None:
+        """None: it is none, but the name of a function of a class."""
+        match = _STORED.match(when)
+        if match is None:
+            return None
+        pairs = (each.partition("=") for each in match[2].split(", ") if each)
+        return cls(match[1], {name: node for name, _, node in pairs})
+
+
+def condition_problem(spec: NodeSpec) -> str | None:
+    """What is wrong with the stored condition of a node. Expressions of documents are checked with their templates."""
+    if spec.when is None or spec.templated or ":" not in spec.when:
+        return None
+    stored = StoredCondition.read(spec.when)
+    if stored is None:
+        return (
+            f"when={spec.when!r}: expected a function with its parameters, as in shop.orders:is_risky(check=n_8f3a2b11)"
+        )
+    missing = [node for node in stored.takes.values() if node not in spec.needs]
+    return f"when={spec.when!r}: add {missing[0]!r} to needs" if missing else None
 
 
 def may_be_skipped(

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, get_args
 
 from ...base.codec import check as check_json
 from ...errors import NotJson
+from .branching import condition_problem
 from .order import topological
 from .spec import NO_ARGS, NODE_OPTIONS, OPTIONS, PLAIN_OPTIONS, Body, Kind, NodeSpec, conflicts
 
@@ -115,6 +116,8 @@ def _options(spec: NodeSpec) -> list[GraphProblem]:
         if not fits(getattr(spec, name))
     ]
     problems += [GraphProblem(spec.id, why, f".{option}") for option, why in conflicts(partial(getattr, spec))]
+    if (problem := condition_problem(spec)) is not None:
+        problems.append(GraphProblem(spec.id, problem, ".when"))
     if spec.transaction:
         problems += [GraphProblem(spec.id, message, ".transaction") for message in _transaction(spec)]
     return problems

@@ -12,6 +12,7 @@ from ...base.ids import Digest, NodeId
 from ...errors import GraphError
 from ..model.lanes import Lane
 from .ancestry import Ancestry, Dominators
+from .branching import may_be_skipped
 from .check import inspect
 from .document import DocumentSource, node_document, node_from_document, nodes_from_document, to_document
 from .order import Ordered, ordered
@@ -195,6 +196,13 @@ class Graph:
     def alike(self, name: str) -> int:
         """How many nodes have this name, without those that were removed."""
         return len(set(self.named[name]) - self.removed)
+
+    @cached_property
+    def skippable(self) -> frozenset[int]:
+        """The numbers of the nodes that may be skipped, by their own conditions or with their parents."""
+        index = self.index
+        positions = may_be_skipped(self._specs, *self.shape)
+        return frozenset(index[self._specs[position].id] for position in positions)
 
     @property
     def shape(self) -> tuple[Sequence[Sequence[int]], Sequence[int]]:

@@ -12,7 +12,7 @@ from ...core.graph import NodeSpec
 from ...core.graph.branching import perhaps_skipped
 from ...core.graph.check import Inspection
 from ...errors import DefinitionError
-from ..code.conditions import check_condition
+from ..code.conditions import check_condition, taken_by
 from ..code.jobs import NamedJob
 from ..types.signatures import Signature, names_where_written, parameters_of, signature_of
 from .gather import DeclaredNode, Gathered, Report
@@ -45,13 +45,14 @@ def declared_conditions(
             continue
         assert callable(function)
         has_self = next(iter(signature(function).parameters), None) == "self"
-        parameters = parameters_of(function, method=has_self)
-        takes = {name: name for name in parameters.names if name in members.nodes}
-        for name in parameters.required:
-            if name not in takes:
-                hint = f"; the input is self.{name}" if name in inputs else ""
-                message = f"{written}: nothing fills its parameter {name!r}; it takes self, and ancestors by name{hint}"
-                report(node.name, f"{message} ({node.place})")
+        try:
+            names = taken_by(function, members.nodes, written, method=has_self)
+        except DefinitionError as error:
+            asked = set(parameters_of(function, method=has_self).required) & set(inputs)
+            hint = f"; the input is self.{min(asked)}" if asked else ""
+            report(node.name, f"{error}{hint} ({node.place})")
+            continue
+        takes = {name: name for name in names}
         annotations = signature_of(function, takes, partial(_report_at, node, report), names_where_written(cls))
         conditions[node.name] = DeclaredCondition(function, takes, annotations, has_self)
     return conditions

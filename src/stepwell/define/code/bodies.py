@@ -9,9 +9,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ...base.ids import NodeId
+from ...base.templates import compile_condition
 from ...base.types.shapes import Shape
 from ...base.words import shown
 from ...core.graph import Graph, NodeSpec, Retry
+from ...core.graph.branching import StoredCondition
 from ...core.graph.retry import RetryOn
 from ...errors import DefinitionError, MissingJob
 from ...handlers import Handlers
@@ -21,7 +23,7 @@ from ..options import OnFailure
 from ..types.inputs import Input
 from ..types.state import StateType, checked_state
 from .address import loaded, predicate_at
-from .conditions import AnyCondition, Condition, ConditionalBody, condition_of_nodes
+from .conditions import AnyCondition, Condition, ConditionalBody, found_condition
 from .handled import ExpressionCondition, HandledBody, function_handler
 from .invoke import AnyBody, Job, JobBody, MethodBody, said_to_return
 from .jobs import refuse_workflow
@@ -60,6 +62,7 @@ class Bodies:
         """Functions in `retry_on` of nodes of the class, by node and name."""
         self._conditions = conditions
         """Conditions of nodes of the class, by node."""
+        self._known_conditions: dict[tuple[str, str | None, tuple[NodeId, ...]], AnyCondition] = {}
         self._handlers = handlers
         self._handled: dict[str, HandledBody] = {}
         """By node id, so that their templates are compiled once."""
@@ -91,6 +94,7 @@ class Bodies:
         """The same bodies with another finder for names."""
         bodies = copy(self)
         bodies._finder, bodies.own_jobs, bodies._handled, bodies._jobs = finder, own_jobs, {}, {}
+        bodies._known_conditions = {}
         return bodies
 
     def for_data(self, finder: Finder) -> Bodies:
@@ -115,7 +119,7 @@ class Bodies:
             return known
         if spec.job is not None:
             job = self._jobs.get(spec.job) or self._found(spec, spec.job)
-            needs = spec.needs if spec.when is None else job.taken_from(spec.needs)
+            needs = spec.needs if spec.when is None else job.taken_from(spec.needs, spec.args)
             return JobBody(job, spec.args, needs, self.has_state)
         body = self._methods.get(spec.id)
         if body is None:
@@ -124,18 +128,29 @@ class Bodies:
         return body if body.needs == spec.needs else body.taking(spec.needs)
 
     def _condition(self, spec: NodeSpec) -> AnyCondition:
-        """The condition of a node: that of its class, an expression, or the function at an address."""
-        assert spec.when is not None
-        own = self._conditions.get(spec.id)
-        if own is not None:
-            return own
+        """The condition of a node: that of its class, an expression, or the function that its graph names."""
+        key = (spec.id, spec.when, spec.needs)
+        known = self._known_conditions.get(key)
+        if known is None:
+            known = self._known_conditions[key] = self._found_condition(spec, spec.when or "")
+        return known
+
+    def _found_condition(self, spec: NodeSpec, when: str) -> AnyCondition:
         if spec.templated:
-            return ExpressionCondition.of(spec)
+            return ExpressionCondition(spec.needs, compile_condition(when))
+        own, stored = self._conditions.get(spec.id), StoredCondition.read(when)
+        if stored is None:
+            if own is None or own.name != when:
+                raise _missing(spec, f"the class of this run has no condition {when} of node {spec.name!r}")
+            return own
         try:
-            function = self._finder.find(spec.when)
-            return condition_of_nodes(function, spec.needs, f"when={spec.when}")
+            return found_condition(stored, self._condition_function)
         except DefinitionError as error:
             raise _missing(spec, str(error)) from error
+
+    def _condition_function(self, address: str) -> Any:
+        function = self._functions.get(address)
+        return self._finder.find(address) if function is None else function
 
     def returns_of(self, spec: NodeSpec) -> Shape | None:
         """The return type of a node; None if it has none, or its code is not imported. Imports nothing."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from ...base.codec import encode
 from ...base.ids import NodeId
 from ...base.secret_refs import SecretRef, references
-from ...base.templates import Config, Expression, NodeOutput, SkippedOutput, compile_condition, compile_config
+from ...base.templates import Config, Expression, NodeOutput, SkippedOutput, compile_config
 from ...base.types.shapes import Shape
 from ...core.graph import NodeSpec
 from ...errors import DefinitionError
@@ -71,9 +71,9 @@ class ExpressionCondition(NamedTuple):
     needs: tuple[NodeId, ...]
     expression: Expression
 
-    @classmethod
-    def of(cls, spec: NodeSpec) -> ExpressionCondition:
-        return cls(spec.needs, compile_condition(spec.when or ""))
+    @property
+    def name(self) -> str:
+        return self.expression.text.strip()
 
     def holds(self, input: Mapping[str, Any], ctx: Any, outputs: Mapping[str, Any]) -> bool:
         reads = {reference.name for reference in self.expression.references}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
@@ -71,7 +71,7 @@ class MethodBody:
             fill_in(given, self.needs, self.method, method=True)
         if self.key is not None:
             asked = parameters_of(self.key, method=True).names
-            ctx._use_key(self.key(instance, **{name: given[name] for name in asked if name in given}))
+            ctx._use_key(self.key(instance, **{name: given.get(name) for name in asked if name in self.needs}))
         if self.takes_ctx:
             given[CONTEXT] = ctx
         if self.takes_state:
@@ -106,10 +106,10 @@ class Job(NamedTuple):
         is_async = inspect.iscoroutinefunction(function)
         return cls(function, is_async, parameters.takes_ctx, parameters.takes_state, signature)
 
-    def taken_from(self, needs: tuple[str, ...]) -> tuple[str, ...]:
-        """Those of the nodes whose outputs the function takes: its condition may take others."""
+    def taken_from(self, needs: tuple[str, ...], args: Container[str]) -> tuple[str, ...]:
+        """Those of the nodes whose outputs the function takes: the condition of its node may take others."""
         names = parameters_of(self.function).names
-        return tuple(name for name in needs if name in names)
+        return tuple(name for name in needs if name in names and name not in args)
 
 
 class JobBody(NamedTuple):

@@ -25,9 +25,10 @@ from typing import Any, Protocol
 
 from ...base.importable import loaded_module, module_of
 from ...core.graph import Graph
+from ...core.graph.branching import StoredCondition
 from ...errors import DefinitionError
 from ..classes.workflow import Workflow
-from .address import address_of, find, find_exception, is_address, loaded
+from .address import address_of, find, find_exception, loaded
 
 OWN = __name__.partition(".")[0]
 
@@ -250,8 +251,9 @@ def names_in(graph: Graph) -> set[str]:
     for spec in graph:
         if spec.job is not None:
             names.add(spec.job)
-        if spec.when is not None and not spec.templated and is_address(spec.when):
-            names.add(spec.when)
+        condition = None if spec.when is None or spec.templated else StoredCondition.read(spec.when)
+        if condition is not None:
+            names.add(condition.address)
         if spec.retry is not None:
             names.update(spec.retry.names() or ())
     return names

@@ -22,7 +22,7 @@ class Outputs(Mapping[str, Any]):
 
     @abstractmethod
     def all(self) -> dict[str, Any]:
-        """The outputs of all ancestors by node id, in one read."""
+        """The outputs of all ancestors by node id, in one read. Nodes that were skipped have none."""
 
     @abstractmethod
     def parents(self) -> dict[str, Any]:
@@ -49,33 +49,43 @@ class StoredOutputs(Outputs):
         self._held = held
         self._read = read
         self._known: dict[int, Any] = {index: decode(output_of(output)) for index, output in held.inputs}
+        self._skipped: set[int] = set()
 
     def __getitem__(self, name: str) -> Any:
         index = self._index(name)
-        if index not in self._known:
-            self._fetch((index,))
+        self._fetch((index,))
+        if index in self._skipped:
+            raise KeyError(f"node {name!r} was skipped and has no output: ctx.outputs.get({name!r}) gives None")
         return self._known[index]
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self._find(name) is not None
+        index = self._find(name) if isinstance(name, str) else None
+        return index is not None and bool(self._completed((index,)))
 
     def __iter__(self) -> Iterator[str]:
         graph = self._held.facts.graph
-        return iter([graph.order[index] for index in self._ancestors()])
+        return iter([graph.order[index] for index in self._completed(self._ancestors())])
 
     def __len__(self) -> int:
-        return len(self._ancestors())
+        return len(self._completed(self._ancestors()))
+
+    def _completed(self, indexes: Iterable[int]) -> list[int]:
+        """Without those that were skipped. Only what may have been skipped is read."""
+        indexes, skippable = list(indexes), self._held.facts.graph.skippable
+        self._fetch([index for index in indexes if index in skippable])
+        return [index for index in indexes if index not in self._skipped]
 
     def all(self) -> dict[str, Any]:
         indexes = self._ancestors()
         self._fetch(indexes)
         graph = self._held.facts.graph
-        return {graph.order[index]: self._known[index] for index in indexes}
+        return {graph.order[index]: self._known[index] for index in self._completed(indexes)}
 
     def parents(self) -> dict[str, Any]:
         facts = self._held.facts
         indexes = facts.graph.parents[self._held.index]
         self._fetch(indexes)
+        indexes = tuple(self._completed(indexes))
         specs = [facts.specs[index] for index in indexes]
         unique = len({spec.name for spec in specs}) == len(specs)
         keys = [spec.name if unique else spec.id for spec in specs]
@@ -84,15 +94,18 @@ class StoredOutputs(Outputs):
     def some(self, names: Iterable[str]) -> dict[str, Any]:
         indexes = {name: self._index(name) for name in names}
         self._fetch(indexes.values())
-        return {name: self._known[index] for name, index in indexes.items()}
+        return {name: self._known[index] for name, index in indexes.items() if index not in self._skipped}
 
     def _fetch(self, indexes: Iterable[int]) -> None:
-        unknown = tuple(index for index in indexes if index not in self._known)
+        unknown = tuple(index for index in indexes if index not in self._known and index not in self._skipped)
         if not unknown:
             return
         found = dict(self._read(self._held.facts.run_id, unknown))
         for index in unknown:
             completion = found.pop(index, None)  # so that no large output is there twice for long
+            if completion is None and index in self._held.facts.graph.skippable:
+                self._skipped.add(index)
+                continue
             self._known[index] = None if completion is None else decode(output_of(completion.output))
 
     def _index(self, name: str) -> int:

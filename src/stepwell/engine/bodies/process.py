@@ -246,6 +246,7 @@ def _request(attempt: Attempt) -> BodyRequest:
     held, host = attempt.held, attempt.host
     spec = held.spec
     if host.bodies.restricted or spec.templated:  # the child would import whatever it is told to
+        host.bodies.find(spec)
         body = host.bodies.unconditional(spec)
         if isinstance(body, HandledBody) and spec.when is not None:
             raise DefinitionError(

@@ -12,6 +12,7 @@ from ...base.importable import exception_name
 from ...base.masking import mask
 from ...base.words import class_names, message_of, short_name
 from ...core.kernel.settling import Later
+from ...define.code.conditions import RAISED_BY_CONDITION
 from ...errors import DataMisfit, MissingJob, PermanentError, RetryLater, Stopped, TransientError
 
 MAX_TRACEBACK = 16_000
@@ -41,6 +42,7 @@ class Raised(NamedTuple):
     def of(cls, error: BaseException) -> Raised:
         """Never raises: an exception is code of the user, and what cannot be read from it is left out."""
         kind, message = type(error), message_of(error)
+        message += _where(error)
         later = None
         if issubclass(kind, RetryLater):
             later = _later(error)
@@ -59,6 +61,15 @@ class Raised(NamedTuple):
             _retry_after(error) if issubclass(kind, TransientError) else None,
             issubclass(kind, DataMisfit),
         )
+
+
+def _where(error: BaseException) -> str:
+    """That it was raised by a condition, and not by a body."""
+    try:
+        notes = [str(note) for note in error.__notes__]
+    except BaseException:
+        return ""
+    return next((f" ({note})" for note in notes if note.startswith(RAISED_BY_CONDITION)), "")
 
 
 def _names(kind: type[BaseException]) -> list[str]:

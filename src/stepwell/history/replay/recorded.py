@@ -120,8 +120,12 @@ class _RunReading:
         for attempt in self._attempts:
             place = (attempt.index, attempt.number)
             if seq is None and place in self._skipped:
-                skipped = self._node(attempt._replace(output=NOTHING), began, generations.get(attempt.index, 0), ())
-                nodes.append(skipped._replace(skipped=True))
+                recorded = effects.get(place, ())
+                skipped = self._node(
+                    attempt._replace(output=NOTHING), began, generations.get(attempt.index, 0), recorded
+                )
+                given = superseded.above(skipped.graph, skipped.index, began.seqs.get(place, 0))
+                nodes.append(skipped._replace(skipped=True, given=given))
             if place in completed:
                 node = self._node(attempt, began, generations.get(attempt.index, 0), effects.get(place, ()))
                 if place in began.shared:
