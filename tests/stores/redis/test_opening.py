@@ -193,7 +193,7 @@ def test_a_later_layout_is_refused(url: str, layout: str) -> None:
     store = RedisStore(url)
     store._client.hset(store._marker_key, "marker", f"{layout} abc")
     store.close()
-    with pytest.raises(SchemaTooNew, match=rf"has layout {layout}, and this Stepwell knows \d+: upgrade Stepwell"):
+    with pytest.raises(SchemaTooNew, match=rf"has layout {layout}, this Stepwell knows \d+: upgrade Stepwell"):
         open_store(url)
 
 
@@ -203,5 +203,5 @@ def test_a_layout_from_before_the_first_release_is_refused(url: str, layout: str
     store = RedisStore(url)
     store._client.hset(store._marker_key, "marker", f"{layout} abc")
     store.close()
-    with pytest.raises(StoreError, match=rf"has layout {layout}, and this Stepwell knows \d+: use another namespace"):
+    with pytest.raises(StoreError, match=rf"has layout {layout}, this Stepwell knows \d+: use another namespace"):
         open_store(url)

@@ -199,9 +199,7 @@ def test_the_server_tells_an_old_client_apart(server: RedisServer, url: str) -> 
         client.hset(f"{{{url.partition('namespace=')[2]}}}:marker", "marker", f"{LAYOUT + 1} of a later version")
     with pytest.raises(StoreReplaced):
         enlist(store)
-    with pytest.raises(
-        StoreError, match=f"has layout {LAYOUT + 1}, and this Stepwell knows {LAYOUT}: upgrade Stepwell"
-    ):
+    with pytest.raises(StoreError, match=f"has layout {LAYOUT + 1}, this Stepwell knows {LAYOUT}: upgrade Stepwell"):
         RedisStore(url)
     store.close()
 

@@ -103,9 +103,7 @@ class RedisStore:
         if layout != str(LAYOUT):
             older = layout.isdecimal() and int(layout) < LAYOUT
             kind, advice = (StoreError, "") if older else (SchemaTooNew, "upgrade Stepwell, or ")
-            raise kind(
-                f"{self.url} has layout {layout}, and this Stepwell knows {LAYOUT}: {advice}use another namespace"
-            )
+            raise kind(f"{self.url} has layout {layout}, this Stepwell knows {LAYOUT}: {advice}use another namespace")
         return marker
 
     def _load_library(self) -> None:
