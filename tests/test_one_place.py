@@ -111,7 +111,6 @@ ACTS = {
         "define/classes/compile.py",
         "define/classes/conditions.py",
         "define/code/bodies.py",  # it is found, and stands before the body
-        "define/code/handled.py",  # in documents it is an expression
         "define/code/registry.py",
         "define/document/checking.py",
         "define/document/forms.py",

@@ -24,7 +24,7 @@ def without_dollars(expression: str) -> str:
 def compile_filter(text: str, variables: Collection[str] | None = None) -> Expression:
     """Compile a filter. TemplateError also if it names what no state has; `variables` are those of the entity, if known."""
     compiled = compile_expression(without_dollars(text))
-    for name, field, line, column in compiled.references:
+    for name, field, line, column, *_ in compiled.references:
         problem = None
         if name not in (*NAMES, *_IN_DOCUMENTS):
             problem = f"a filter cannot name {name!r}; {suggestion(name, NAMES)}"
