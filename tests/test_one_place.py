@@ -106,11 +106,13 @@ ACTS = {
         "define/classes/workflow.py",
     },
     "when": {
-        "core/graph/branching.py",  # which nodes may be skipped
+        "core/graph/branching.py",  # how a function is stored, and which nodes may be skipped
+        "core/graph/draw.py",  # a node that has one looks different
         "define/builder.py",  # only its address is stored, and its parameters are nodes
         "define/classes/compile.py",
         "define/classes/conditions.py",
         "define/code/bodies.py",  # it is found, and stands before the body
+        "define/code/conditions.py",  # what it is
         "define/code/registry.py",
         "define/document/checking.py",
         "define/document/forms.py",
