@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import FunctionType, new_class
 from typing import Any
 
 import pytest
@@ -75,6 +76,26 @@ def test_a_parameter_that_nothing_fills_is_refused_with_what_is_allowed() -> Non
         "check: nothing fills its parameter 'amount'; a parameter without a default can be one of ctx, validate "
         f"({place(__file__, 'check')})",
     ]
+
+
+def test_of_many_ancestors_the_message_names_the_nearest() -> None:
+    """Of two long branches as many of each."""
+
+    def nothing(self: object) -> None: ...
+
+    def join(self: object, amount: int) -> None: ...
+
+    body: dict[str, Any] = {}
+    for side in "ab":
+        for number in range(20):
+            body[f"{side}{number}"] = task(depends_on=body.get(f"{side}{number - 1}"))(
+                FunctionType(nothing.__code__, {})
+            )
+    body["join"] = step(depends_on=[body["a19"], body["b19"]])(join)
+    with pytest.raises(GraphError) as caught:
+        new_class("Branches", (Workflow,), exec_body=lambda space: space.update(body))
+    nearest = ", ".join(f"{side}{number}" for number in range(19, 13, -1) for side in "ab")
+    assert f"can be one of ctx, {nearest}, or an ancestor further up" in str(caught.value)
 
 
 def test_a_node_that_is_no_ancestor_is_refused() -> None:

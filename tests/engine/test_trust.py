@@ -459,3 +459,21 @@ def test_on_a_server_runs_of_others_need_what_they_name_registered(foreign: Modu
 def test_what_is_no_list_of_modules_is_refused(wrong: Any) -> None:
     with pytest.raises(InputError, match=r"jobs=.*expected a list of names of modules"):
         Engine("memory://", jobs=wrong)
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("ValueError", True),
+        ("builtins.ValueError", True),
+        ("tests.engine.jobs.Refused", True),
+        ("subprocess.CalledProcessError", False),
+        ("tests.engine.jobs:double", True),
+        ("tests.engine.jobs:_private", False),
+        ("subprocess:run", False),
+    ],
+)
+def test_what_data_may_name_is_known_without_importing_anything(name: str, known: bool) -> None:
+    from stepwell.define import Registry
+
+    assert Registry(["tests.engine.jobs"]).for_data.knows(name) is known

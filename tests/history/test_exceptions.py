@@ -283,3 +283,17 @@ def test_a_class_that_makes_itself_is_still_of_its_class() -> None:
     made = again(Made("this", "that"))
     assert isinstance(made, Made)
     assert str(made) == "this and that"
+
+
+@pytest.mark.parametrize(
+    "name", ["json.dumps", "subprocess.Popen", "builtins.print", "builtins.list", "json", "no.such"]
+)
+def test_only_a_class_of_exceptions_is_called_to_raise_again_what_an_effect_raised(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A cassette may name anything."""
+    monkeypatch.setattr("subprocess.Popen.__init__", lambda *_: pytest.fail("it was called"))
+    for bases, kind in (([], Exception), ([name, "builtins.ValueError"], ValueError)):
+        again = exception_of(error_of({"type": name, "message": "ls", "bases": bases}))
+        assert (type(again), str(again)) == (kind, "ls")
+    assert capsys.readouterr().out == ""

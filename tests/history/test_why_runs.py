@@ -153,3 +153,9 @@ def test_every_status_has_words_and_json(status: RunStatus) -> None:
     answer = why(WIDE, None, run=run_row(WIDE, status), counts={N.PENDING: 8})
     assert str(answer).startswith("run r-1 of Order ")
     assert json.loads(json.dumps(answer.to_dict()))["status"] == status
+
+
+def test_of_many_requests_the_latest_three_are_told() -> None:
+    gates = tuple(entry(seq, "gate", "retry") for seq in range(1, 6))
+    answer = why(WIDE, None, run=run_row(WIDE, "COMPLETED"), gates=gates, counts={N.COMPLETED: 8})
+    assert [cause.at for cause in answer.causes] == [each.at for each in gates[:1:-1]]

@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 
 from stepwell import Document, Graph, InputError
 from stepwell.base.forms import problems as collecting
+from stepwell.core.graph.check import GraphProblem
 from stepwell.define.document import checking, document
 from stepwell.define.document.checking import with_templates_read
 from stepwell.define.document.forms import MAX_TAG, MAX_TAGS, MEANS, DocumentForm, NodeForm
+from stepwell.define.document.problems import problem_place
 from stepwell.define.document.schema import document_schema
 from stepwell.errors import DocumentError, GraphError
 from stepwell.handlers import Handlers
@@ -576,3 +578,11 @@ def test_the_search_for_problems_ends_and_names_are_compared_for_the_first_few(m
     assert len(problems({"name": "x", "nodes": nodes[:5]})) == len(problems({"name": "x", "nodes": nodes})) == 5
     repeated = ",".join(f'"x{number // 2}": 1' for number in range(20))
     assert len(problems(f'{{"name": "x", {repeated}, "nodes": []}}')) == 5
+
+
+def test_every_problem_of_a_graph_has_a_place_in_json() -> None:
+    """The whole, if it is not known where in the text the node was written."""
+    written = GraphProblem("n7", "it depends on itself", path="$.nodes[0].depends_on[1]")
+    assert problem_place(written) == {"path": "$.nodes[0].depends_on[1]", "message": "it depends on itself"}
+    assert problem_place(written._replace(path=None)) == {"path": "$", "message": "n7: it depends on itself"}
+    assert problem_place("anything") == {"path": "$", "message": "anything"}

@@ -121,6 +121,15 @@ def test_a_number_that_json_does_not_have_is_refused_unless_it_is_a_text(word: s
     assert read_yaml(f"value: '{word}'", [])[0] == {"value": word}
 
 
+@pytest.mark.parametrize("digits", [4_001, 5_000])
+def test_a_number_with_very_many_digits_is_refused_unless_it_is_a_text(digits: int) -> None:
+    number = "7" * digits
+    with pytest.raises(Unreadable, match="a number of more than 4,000 digits"):
+        read_yaml(f"value: {number}", [])
+    assert read_yaml(f"value: '{number}'", [])[0] == {"value": number}
+    assert read_yaml(f"value: {number[:4_000]}", [])[0] == {"value": int(number[:4_000])}
+
+
 # libyaml reads no pairs of escapes, and a key of YAML has at most 1,024 characters, escapes counted.
 TEXT = st.text(st.characters(max_codepoint=0xFFFF, exclude_categories=["Cs"]), max_size=100)
 VALUES = st.recursive(
