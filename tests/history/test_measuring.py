@@ -92,6 +92,11 @@ def test_what_was_lost_or_given_back_is_no_retry_and_no_step() -> None:
     assert (found.attempts, found.executed, found.step_latency.samples) == (3, 1, 1)
 
 
+def test_a_node_that_is_skipped_is_not_given_back() -> None:
+    found = metrics((0, "claimed", A, None), (1, "released", A, "SKIPPED"))
+    assert (found.attempts, found.executed, found.released) == (1, 0, 0)
+
+
 def test_what_runs_now_counts_until_now() -> None:
     found = metrics((0, "claimed", A, None), now=8)
     assert (found.wall_seconds, found.average_active, found.most_active) == (8.0, 1.0, 1)

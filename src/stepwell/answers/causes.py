@@ -43,3 +43,4 @@ class CauseKind(StrEnum):
     PAUSED = "paused"
     DEADLINE = "deadline"
     REASON = "reason"
+    NOTHING_TO_DO = "nothing_to_do"

@@ -20,15 +20,25 @@ from ..handlers import Handlers
 def rendered(document: Document, node: str, outputs: Mapping[str, Any], input: Mapping[str, Any]) -> Any:
     """The config of a node as its body would get it; secrets stay references."""
     spec = document.graph.nodes[node]
-    _check_outputs(spec.needs, outputs)
-    body = (
-        Bodies(handlers=document.handlers, finder=ANYTHING).unconditional(spec) if ":" not in (spec.job or "") else None
-    )
-    if not isinstance(body, HandledBody):  # a function: nothing is imported to show what it would get
-        body = HandledBody.of_function(spec)
+    body = _body(document, spec)
+    read = _read_by_templates(spec, body)
+    _check_outputs(read, outputs)
     context = SimpleNamespace(run_id="run", outcome={})
-    body.render(document.checked_input(input), context, decode(encode({name: outputs[name] for name in spec.needs})))
+    body.render(document.checked_input(input), context, decode(encode({name: outputs[name] for name in read})))
     return context.outcome.get(RENDERED, dict(spec.args))
+
+
+def _body(document: Document, spec: NodeSpec) -> HandledBody:
+    if ":" not in (spec.job or ""):
+        body = Bodies(handlers=document.handlers, finder=ANYTHING).unconditional(spec)
+        if isinstance(body, HandledBody):
+            return body
+    return HandledBody.of_function(spec)  # nothing is imported to show what it would get
+
+
+def _read_by_templates(spec: NodeSpec, body: HandledBody) -> tuple[NodeId, ...]:
+    """What the config needs: `needs` has what the condition of the node reads, too."""
+    return tuple(name for name in spec.needs if name in body.reads)
 
 
 def tried(
@@ -39,15 +49,18 @@ def tried(
     handlers: Handlers,
     jobs: Iterable[str] = (),
 ) -> Any:
-    """Run one node in a temporary store and return its output, or raise RunFailed."""
+    """Run one node in a temporary store, without its condition, and return its output, or raise RunFailed."""
     from .engine import Engine
     from .starting import create_op
 
     spec = document.graph.nodes[node]
-    parents = tuple(dict.fromkeys((*spec.depends_on, *spec.needs)))
-    _check_outputs(parents, outputs)
+    read = _read_by_templates(spec, _body(document, spec))
+    only_condition = set(spec.needs).difference(read)
+    needed = tuple(dict.fromkeys((*(each for each in spec.depends_on if each not in only_condition), *read)))
+    _check_outputs(needed, outputs)
+    parents = (*needed, *(each for each in spec.depends_on if each in only_condition and each in outputs))
     known = [NodeSpec(each, each, job=f"{__name__}:given", args={"output": outputs[each]}) for each in parents]
-    graph = Graph([*known, spec._replace(depends_on=parents, when=None)])
+    graph = Graph([*known, spec._replace(depends_on=parents, needs=read, when=None)])
     bodies = Bodies(jobs={f"{__name__}:given": given}, finder=ForData(jobs), handlers=handlers)
     definition = Definition(document.name, None, graph, document.checked_input(input), "fail_fast", None, bodies)
     with Engine("memory://", handlers=handlers, jobs=jobs) as engine:

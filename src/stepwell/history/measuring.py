@@ -77,7 +77,7 @@ class RunMetrics(NamedTuple):
     lost: int
     """Attempts whose worker was lost."""
     released: int
-    """Attempts given back before their body began."""
+    """Attempts given back before their body began; those of nodes that were skipped do not count."""
     heals: int
     """How often the run switched to another graph."""
     wall_seconds: float
@@ -176,6 +176,8 @@ class _AttemptHistory:
             self._claimed(index, at)
         elif kind in _ENDS:
             self._ended(index, at, kind)
+            if kind == "released" and status == NodeStatus.SKIPPED:
+                self.ends[kind] -= 1  # it was not given back: its node has ended without a body
         if status in _SATISFIED:
             for child in self.children[index]:
                 self._ready_at[child] = at

@@ -240,6 +240,18 @@ def test_what_was_gone_before_is_no_doubt_again_nor_is_one_that_comes_back_unkno
     assert "gone after an attempt: 'a'; new: 'c'" in str(possible_rename(gone, arrange(gone, graph(b="", c="")), nodes))
 
 
+@pytest.mark.parametrize(
+    ("reason", "attempts", "doubtful"),
+    [("parents_skipped", 1, False), ("parent_skipped", 1, False), ("parents_skipped", 2, True), (CONDITION, 1, True)],
+)
+def test_a_node_that_never_ran_because_of_its_parents_may_be_renamed(
+    reason: str, attempts: int, doubtful: bool
+) -> None:
+    first, second = graph(a="", b="a"), graph(a="", c="a")
+    nodes = [known(first, "a", "SKIPPED").row, known(first, "b", "SKIPPED", attempt=attempts, reason=reason).row]
+    assert (possible_rename(first, arrange(first, second), nodes) is not None) is doubtful
+
+
 def test_many_that_are_gone_are_counted() -> None:
     first = graph(**{f"n{number}": "" for number in range(5)})
     nodes = [known(first, node, "PENDING", attempt=1).row for node in first.order]

@@ -72,6 +72,12 @@ class Outline:
         """The places of the parents."""
         return [self.lists[number] for number in self.list_of]
 
+    @property
+    def last(self) -> list[NodeId]:
+        """The ids of the nodes that nothing depends on."""
+        depended_on = {place for own in self.lists for place in own}
+        return [node for place, node in enumerate(self.ids) if place not in depended_on]
+
     @cached_property
     def levels(self) -> list[int]:
         return topological(self.parents)[1]

@@ -8,7 +8,16 @@ from typing import Literal
 from ...base.ids import Digest, NodeId
 from ..graph import Arranged, Graph, NodeSpec
 from ..graph.order import reachable
-from ..model import HEALED_LATE, SATISFIED_NODES, NodeChange, NodeRow, NodeStatus, RunRow
+from ..model import (
+    HEALED_LATE,
+    PARENT_SKIPPED,
+    PARENTS_SKIPPED,
+    SATISFIED_NODES,
+    NodeChange,
+    NodeRow,
+    NodeStatus,
+    RunRow,
+)
 from .plans import UNSTARTED, Plan, named, resume, unchanged
 
 REMOVED = "removed"
@@ -72,7 +81,8 @@ def _same_nodes(current: Graph, new: Graph) -> dict[NodeId, int]:
 
 def possible_rename(current: Graph, new: Graph, nodes: Sequence[NodeRow]) -> str | None:
     """Why a heal might do work twice: a node that was attempted is gone, and an unknown one is there."""
-    lost = [row.id for row in nodes if row.attempt and row.index in new.removed - current.removed]
+    dropped = new.removed - current.removed
+    lost = [row.id for row in nodes if row.attempt and row.index in dropped and not _never_ran(row)]
     gained = new.order[len(current.order) :]
     if not lost or not gained:
         return None
@@ -81,6 +91,12 @@ def possible_rename(current: Graph, new: Graph, nodes: Sequence[NodeRow]) -> str
         f'say so in the class, @step(was="{lost[0]}"); if not, accept it: run.retry(accept=True) or run.resume(accept=True), '
         "--accept on the command line"
     )
+
+
+def _never_ran(row: NodeRow) -> bool:
+    """Whether its only attempt was the one in which it was skipped with its parents."""
+    with_parents = row.status is NodeStatus.SKIPPED and row.reason in (PARENTS_SKIPPED, PARENT_SKIPPED)
+    return with_parents and row.attempt == 1
 
 
 def heal(run: RunRow, nodes: Sequence[NodeRow], before: Graph, graph: Graph) -> Plan:

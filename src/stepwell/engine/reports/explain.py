@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ...base.ids import NodeId, RunId, WorkerId
 from ...core.graph import Graph, Outline
-from ...core.model import SATISFIED_NODES, NodeRow, NodeStatus, Query, RunRow, queries
+from ...core.model import SATISFIED_NODES, NodeRow, NodeStatus, Query, RunRow, queries, was_skipped
 from ...core.store import Store, reader
 from ...core.store.living import among, living
 from ...errors import RunNotFound
@@ -28,6 +28,8 @@ from ...history.why import (
 
 CANDIDATES = 20
 """Nodes of a kind that are looked at to name a few."""
+NAMED = 3
+"""How many of several nodes are named."""
 TRIES = 4
 """How often to read again when the run moved meanwhile; then the last reading is used."""
 
@@ -44,12 +46,38 @@ def why_run(store: Store, run_id: RunId, load_graph: Callable[[], Graph | Outlin
         found: list[KnownNode] = []
         for statuses in _telling_of(run):
             found += _candidates(store, run_id, statuses)
+        skipped = _skipped_last(store, run, load_graph, counts)
         now = reader.get_run(store, run_id)
         if now is not None and now.seq == run.seq:
             break
-    nodes: dict[str, KnownNode] = {known.row.id: known for known in found}
-    facts = Facts(run, load_graph, store.now(), workers, gates, nodes, blockers=most_telling(found), counts=counts)
+    facts = Facts(
+        run,
+        load_graph,
+        store.now(),
+        workers,
+        gates,
+        {known.row.id: known for known in (*found, *map(KnownNode, skipped))},
+        blockers=most_telling(found),
+        counts=counts,
+        skipped_last=tuple(row.id for row in skipped),
+    )
     return replace(explain(facts), store=store.url)
+
+
+def _skipped_last(
+    store: Store, run: RunRow, load_graph: Callable[[], Graph | Outline], counts: Mapping[NodeStatus, int]
+) -> list[NodeRow]:
+    """The first of the last nodes of a run that completed, if all of them were skipped."""
+    skipped = counts.get(NodeStatus.SKIPPED, 0)
+    if not run.status.completed or not skipped:
+        return []
+    graph = load_graph()
+    last = {*graph.last} if isinstance(graph, Outline) else {graph.order[index] for index in graph.last}
+    if skipped < len(last):
+        return []
+    rows = [row for row in reader.all_nodes(store, run.id, NodeStatus.SKIPPED) if row.id in last]
+    all_were = len(rows) == len(last) and all(was_skipped(row.status, row.reason) for row in rows)
+    return rows[:NAMED] if all_were else []
 
 
 def why_node(store: Store, run_id: RunId, graph: Graph, index: int) -> Why:

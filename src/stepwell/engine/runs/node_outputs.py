@@ -14,6 +14,7 @@ from ...base.codec import decode
 from ...base.types.shapes import Shape
 from ...base.words import shown
 from ...core.graph import Graph, NodeSpec
+from ...core.model import NodeStatus, queries
 from ...define import Bodies
 from ...define.classes.decorators import declared
 from ...define.code.address import address_of
@@ -71,6 +72,13 @@ def typed(shape: Shape | None, run_id: str, spec: NodeSpec, stored: bytes) -> An
     if shape is None or shape.codec is None:
         return data
     return received(shape, data, f"what node {spec.name!r} of run {run_id} returned: its annotation")
+
+
+def no_output(run: StoredRun, spec: NodeSpec, index: int) -> KeyError:
+    """What is raised for the output of a node that has none."""
+    (rows,) = run.read(queries.ListNodes(run.row.id, indexes=(index,)))
+    skipped = next((f"was skipped ({row.reason})" for row in rows if row.status is NodeStatus.SKIPPED), None)
+    return KeyError(f"node {spec.name!r} of run {run.row.id} {skipped or 'has not completed'}")
 
 
 def all_outputs(bodies: Bodies, run_id: str, graph: Graph, found: Mapping[int, bytes]) -> NodeOutputs:

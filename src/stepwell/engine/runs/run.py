@@ -30,7 +30,7 @@ from ..reports.audit import audit_run
 from ..reports.compare import RunSource, compare_runs
 from ..waiting import waits_for_a_decision
 from .control import Controls
-from .node_outputs import all_outputs, index_of_node, result_of, typed
+from .node_outputs import all_outputs, index_of_node, no_output, result_of, typed
 from .stored import StoredRun
 from .views import LogRecord, NodeError, NodeView, RunProgress
 
@@ -157,7 +157,7 @@ class Run(Controls):
     @overload
     def output(self, node: str) -> Any: ...
     def output(self, node: str | Callable[..., Any]) -> Any:
-        """The output of one node, in its return type; raises KeyError until it has completed.
+        """The output of one node, in its return type; raises KeyError until it has completed, and if it was skipped.
 
         run.output("ship")             # by name, or by id
         run.output(Order.ship)         # by its method, or its job: type checkers know what comes back
@@ -169,7 +169,7 @@ class Run(Controls):
         found = reader.get_outputs(self._parts.store, self.id, (index,))
         spec = stored.graph.in_order[index]
         if index not in found:
-            raise KeyError(f"node {spec.name!r} of run {self.id} has not completed")
+            raise no_output(stored, spec, index)
         shape = code.at_hand(row).returns_of(spec) or (None if isinstance(node, str) else said_to_return(node))
         return typed(shape, self.id, spec, found[index])
 

@@ -110,6 +110,8 @@ class Facts:
     """By id, what was read."""
     blockers: tuple[NodeId, ...] = ()
     """Nodes that did not complete and block others, the most informative first."""
+    skipped_last: tuple[NodeId, ...] = ()
+    """The first of the last nodes of a run that completed, if all of them were skipped."""
     history: tuple[JournalRow, ...] = ()
     """When the node in question was rewritten or woken."""
     ended: Mapping[str, int] = field(default_factory=dict)

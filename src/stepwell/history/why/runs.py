@@ -76,7 +76,7 @@ def why_run(facts: Facts) -> tuple[WhyCause, ...]:
     nodes = tuple(why_node(facts, node).without(*BEGINNINGS) for node in facts.blockers)
     match run.status:
         case RunStatus.COMPLETED:
-            return _requests(facts)
+            return _nothing_to_do(facts) + _requests(facts)
         case RunStatus.FAILED:
             return _failed(facts, nodes) + _requests(facts)
         case RunStatus.CANCELLED:
@@ -89,6 +89,13 @@ def why_run(facts: Facts) -> tuple[WhyCause, ...]:
             return _unfinished(facts, nodes)
         case _:
             assert_never(run.status)
+
+
+def _nothing_to_do(facts: Facts) -> tuple[WhyCause, ...]:
+    if not facts.skipped_last:
+        return ()
+    because = tuple(why_node(facts, node) for node in facts.skipped_last)
+    return (WhyCause(CauseKind.NOTHING_TO_DO, because=because),)
 
 
 def _failed(facts: Facts, nodes: tuple[WhyCause, ...]) -> tuple[WhyCause, ...]:

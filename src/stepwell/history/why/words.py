@@ -180,6 +180,8 @@ def sentence(cause: WhyCause, times: StoreTimes) -> str:
             )
         case K.REASON:
             return f"reason: {detail.get('reason') or 'unknown'}"
+        case K.NOTHING_TO_DO:
+            return "there was nothing to do: every last node was skipped"
         case _:
             assert_never(cause.kind)
 
