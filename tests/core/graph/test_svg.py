@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepwell.core.graph import Graph, NodeSpec
-from stepwell.core.graph.layout import POINTS_PER_NODE, Arrangement, arrange, place
+from stepwell.core.graph.layout import POINTS_PER_NODE, Arrangement, _offsets, arrange, place
 from stepwell.core.graph.svg import NAME_CELLS, to_svg
 from tests.core.graph.dags import dags
 
@@ -192,3 +192,12 @@ def test_a_thousand_nodes_are_drawn() -> None:
     arrows, heads = (path.attrib["d"] for path in picture.iter(f"{SVG}path"))
     assert re.fullmatch(r"[MChv\d. -]+", arrows), "plain numbers only"
     assert heads.count("M") == sum(len(spec.depends_on) for spec in specs)
+
+
+def test_lines_that_pass_a_layer_keep_one_distance_to_each_other_and_another_to_nodes() -> None:
+    nodes, row = 2, [0, 1, 2, 3, 4]  # two nodes, then three points
+    offsets = _offsets(row, [0.0] * 5, nodes)
+    between_nodes, beside_a_node, *between_points = [right - left for left, right in pairwise(offsets)]
+    assert between_nodes == beside_a_node
+    assert len(set(between_points)) == 1
+    assert between_points[0] < between_nodes
