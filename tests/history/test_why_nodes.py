@@ -477,11 +477,12 @@ def test_lost_while_the_run_was_stopping() -> None:
     ("reason", "words"),
     [
         ("healed_late", "it joined the run when nodes after it had already started"),
-        (None, "its when= did not hold, or all its parents were skipped"),
+        ("condition", "its condition did not hold"),
+        ("parents_skipped", "all of its parents were skipped"),
         ("sunday", "sunday"),
     ],
 )
-def test_skipped_says_why(reason: str | None, words: str) -> None:
+def test_skipped_says_why(reason: str, words: str) -> None:
     node = known(CHAIN, "charge", "SKIPPED", reason=reason)
     told = text(why(CHAIN, "charge", node, gates=(entry(3, "gate", "heal"),)))
     assert told[0] == f"charge was skipped: {words}"
