@@ -254,3 +254,33 @@ def test_a_model_that_takes_anything_says_nothing_about_fields():
     made = handler("open", config=Open, output=Open)(lambda ctx, config: None)
     assert made.output_fields() is None
     assert made.check_config({"whatever": 1}) == []
+
+
+@pytest.mark.parametrize("kind", [str, dict, int, bytes, types.SimpleNamespace])
+def test_only_a_model_says_anything_about_fields(kind):
+    def plain(ctx, config): ...
+
+    plain.__annotations__ = {"config": kind, "return": kind}
+    made = handler("plain")(plain)
+    assert (made.config, made.output_fields()) == (None, None)
+    assert made.check_config({"whatever": 1}) == []
+
+
+def test_an_unknown_field_is_told_at_any_depth():
+    class Inner(BaseModel):
+        model_config = ConfigDict(extra="forbid")
+        known: int = 1
+
+    class Nested(BaseModel):
+        model_config = ConfigDict(extra="forbid")
+        inner: Inner = Inner()
+        more: list[Inner] = []
+
+    made = handler("nested", config=Nested)(lambda ctx, config: None)
+    told = made.check_config({"odd": 1, "inner": {"odd": 1}, "more": [{"known": 2}, {"odd": 1}]})
+    assert [each.place for each in told] == [("odd",), ("inner", "odd"), ("more", 1, "odd")]
+
+
+def test_there_are_as_many_handlers_as_names():
+    for given in ([], [geocode]):
+        assert len(Handlers(given)) == len(list(Handlers(given))) > len(given)

@@ -34,6 +34,16 @@ def test_base_url_and_credentials_come_from_the_settings():
     assert request == {"method": "POST", "service": "crm", "path": "/contacts", "json": {"a": 1}}
 
 
+def test_a_pair_of_credentials_is_masked_as_it_is_sent():
+    """A server may send back what it was sent, and a name and a password are one text then."""
+    with Server(lambda asked: answer(200, {"sent": asked.headers["authorization"]})) as server:
+        service = {"base_url": server.url, "basic": ["me", "secret:PASSWORD"]}
+        bench = Bench(services={"crm": service}, secrets={"PASSWORD": "swordfish-16"})
+        got = bench.call("call_external_service", service="crm")
+    assert server.asked[0].headers["authorization"].startswith("Basic bWU6")
+    assert got["result"] == {"sent": "Basic ***"}
+
+
 def test_a_document_cannot_put_its_own_in_place_of_what_the_settings_say():
     with Server(lambda asked: answer()) as server:
         service = {
