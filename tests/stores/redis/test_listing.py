@@ -7,11 +7,12 @@ import pytest
 
 from stepwell.base.clock import SECOND, ManualClock
 from stepwell.base.ids import RunId
-from stepwell.core.model import Create, Delete, ListRuns, NodeStatus, RunStatus
+from stepwell.core.model import Append, Create, Delete, ListLines, ListRuns, NodeStatus, RunStatus
 from stepwell.core.store import reader
 from stepwell.core.store.memory import MemoryStore
+from stepwell.stores.redis.library import SCANNED
 from stepwell.stores.redis.store import RedisStore
-from tests.conformance.ops import RUN, add_graph, create, end_run, enlist, graph, serve, work
+from tests.conformance.ops import RUN, add_graph, claim_roots, create, end_run, enlist, graph, serve, work
 from tests.servers.redis_server import RedisServer
 
 ONE, OTHER = graph(a=""), graph(b="")
@@ -142,3 +143,16 @@ def test_nodes_that_are_chosen_among_more_than_one_answer_holds_are_all_found(ur
     with closing(RedisStore(url)) as store:
         serve(store, graph(**{f"n{number}": "" if number < 10_000 else "n0" for number in range(10_002)}))
         assert [row.index for row in reader.all_nodes(store, RUN, NodeStatus.PENDING)] == [10_000, 10_001]
+
+
+def test_the_last_of_more_lines_than_one_call_looks_at_are_read_from_the_end(url: str) -> None:
+    store = RedisStore(url)
+    (grant,) = claim_roots(store, graph(a=""))
+    for first in range(0, SCANNED + 500, 500):
+        store.commit([Append(grant.attempt, number, "log", b"%d" % number) for number in range(first, first + 500)])
+    (last,) = store.read([ListLines(RUN, limit=3, newest_first=True)])
+    assert [row.data for row in last] == [b"%d" % number for number in range(SCANNED + 499, SCANNED + 496, -1)]
+    whole = list(reader.rows(store, ListLines(RUN)))
+    assert len(whole) == SCANNED + 500
+    assert list(reader.rows(store, ListLines(RUN, newest_first=True))) == whole[::-1]
+    store.close()

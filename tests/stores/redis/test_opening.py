@@ -31,6 +31,11 @@ def test_the_password_is_never_shown() -> None:
     assert (address.hosts, address.database, address.tls) == ((("db.example", 6380),), 2, True)
 
 
+@pytest.mark.parametrize("name", ["a", "x" * 100, "shop-1.é"])
+def test_a_namespace_of_up_to_a_hundred_characters_is_taken(name: str) -> None:
+    assert read_url(f"redis://localhost?namespace={name}").namespace == name
+
+
 def test_the_password_of_somebody_unknown_is_not_shown_either(server: RedisServer) -> None:
     with pytest.raises(StoreError, match="refuses this user") as caught:
         open_store(f"redis://nobody:s3cret@127.0.0.1:{server.port}/0")

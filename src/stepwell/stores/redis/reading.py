@@ -64,8 +64,6 @@ def _chosen_nodes(query: queries.ListNodes | queries.GetOutputs) -> Fields:
 def _after_line(query: queries.ListLines | queries.ListMarks) -> Fields:
     """All lines are looked through: which are wanted is decided here."""
     fields: Fields = {"op": "ListLines", "limit": SCANNED}
-    if isinstance(query, queries.ListLines) and query.newest_first:
-        fields["backwards"] = True
     if query.after is None:
         return fields
     attempt, index = query.after
