@@ -29,8 +29,8 @@ INSERT INTO {s}.run (id, workflow, graph, status, on_failure, input, seed, urgen
                      created_at, ended_at)
 SELECT 'filler-' || key, 'filler', key, 4, 'fail_fast', '', 0, 0, 2, {per_run}, {per_run}, 0, 0, 2 * {per_run}, 0, 0
   FROM {s}.graph WHERE workflow = 'filler';
-INSERT INTO {s}.node (run, idx, status, waiting, live, lane, rank, attempt)
-SELECT r.key, i, 4, 0, 1, 1, i, 1 FROM {s}.run r, generate_series(0, {per_run} - 1) i WHERE workflow = 'filler';
+INSERT INTO {s}.node (run, idx, status, waiting, lane, rank, attempt)
+SELECT r.key, i, 4, 0, 1, i, 1 FROM {s}.run r, generate_series(0, {per_run} - 1) i WHERE workflow = 'filler';
 INSERT INTO {s}.claim (id) SELECT 'filler-' || i FROM generate_series(1, {rows}) i;
 INSERT INTO {s}.attempt (key, run, idx, number, status, worker, started_at, ended_at)
 SELECT ((SELECT min(key) FROM {s}.claim WHERE id LIKE 'filler-%') + row_number() OVER () - 1) * 65536,
