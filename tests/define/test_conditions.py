@@ -193,6 +193,12 @@ def test_what_has_no_parameters_named_like_nodes_or_is_async_is_refused(conditio
         ("shop.jobs:is_large", ["a"], "expected a function with its parameters"),
         ("shop.jobs:is_large(check)", ["a"], "expected a function with its parameters"),
         ("shop.jobs:is_large(check=a", ["a"], "expected a function with its parameters"),
+        ("shop.jobs:is_large(check=a, )", ["a"], "expected a function with its parameters"),
+        ("shop.jobs:is_large(check=aother=a)", ["a"], "expected a function with its parameters"),
+        ("shop.jobs:is_large(check=a, check=b)", ["a", "b"], "expected a function with its parameters"),
+        pytest.param(
+            "a:b(x=" + "yyyyyyyyyyyy=" * 5_000, ["a"], "expected a function with its parameters", id="hostile"
+        ),
         ("shop.jobs:is_large(check=b)", ["a"], "add 'b' to needs"),
     ],
 )

@@ -6,10 +6,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from ...base.words import briefly
 from .spec import NodeSpec
 
 _AT_ONCE = 1_024
-_STORED = re.compile(r"([^():\s]+:[^():\s]+)\(((?:[^\s=(),]+=[^\s=(),]+(?:, (?!\)))?)*)\)\Z")
+_ADDRESS = re.compile(r"[^():\s]+:[^():\s]+\Z")
+_PAIR = re.compile(r"([^\s=(),]+)=([^\s=(),]+)\Z")
 
 
 class StoredCondition(NamedTuple):
@@ -27,12 +29,13 @@ class StoredCondition(NamedTuple):
 
     @classmethod
     def read(cls, when: str) -> StoredCondition | None:
-        """None: it is none, but the name of a function of a class."""
-        match = _STORED.match(when)
-        if match is None:
+        """None: it is none, but the name of a function of a class. In linear time, since anybody may write it."""
+        address, bracket, rest = when.partition("(")
+        if not bracket or not rest.endswith(")") or _ADDRESS.match(address) is None:
             return None
-        pairs = (each.partition("=") for each in match[2].split(", ") if each)
-        return cls(match[1], {name: node for name, _, node in pairs})
+        pairs = [_PAIR.match(each) for each in rest[:-1].split(", ")] if rest != ")" else []
+        takes = {pair[1]: pair[2] for pair in pairs if pair is not None}
+        return cls(address, takes) if len(takes) == len(pairs) else None
 
 
 def condition_problem(spec: NodeSpec) -> str | None:
@@ -41,11 +44,9 @@ def condition_problem(spec: NodeSpec) -> str | None:
         return None
     stored = StoredCondition.read(spec.when)
     if stored is None:
-        return (
-            f"when={spec.when!r}: expected a function with its parameters, as in shop.orders:is_risky(check=n_8f3a2b11)"
-        )
+        return f"when={briefly(spec.when)}: expected a function with its parameters, as in shop.orders:is_risky(check=n_8f3a2b11)"
     missing = [node for node in stored.takes.values() if node not in spec.needs]
-    return f"when={spec.when!r}: add {missing[0]!r} to needs" if missing else None
+    return f"when={briefly(spec.when)}: add {missing[0]!r} to needs" if missing else None
 
 
 def may_be_skipped(

@@ -241,7 +241,7 @@ class NodeSpec(NamedTuple):
     own_key: bool = False
     """A function of its method, `idempotency_key=`, makes what `ctx.idempotency_key` gives."""
     when: str | None = None
-    """Its condition: the name of a function of its class, the address of one, or in a document an expression."""
+    """Its condition: the name of a function of its class, a StoredCondition, or in a document an expression."""
     join: Join = "any"
 
     @property
