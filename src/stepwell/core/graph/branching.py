@@ -44,7 +44,8 @@ def condition_problem(spec: NodeSpec) -> str | None:
         return None
     stored = StoredCondition.read(spec.when)
     if stored is None:
-        return f"when={briefly(spec.when)}: expected a function with its parameters, as in shop.orders:is_risky(check=n_8f3a2b11)"
+        example = "shop.orders:is_risky(check=n_8f3a2b11)"
+        return f"when={briefly(spec.when)}: expected a function with its parameters, as in {example}"
     missing = [node for node in stored.takes.values() if node not in spec.needs]
     return f"when={briefly(spec.when)}: add {missing[0]!r} to needs" if missing else None
 
