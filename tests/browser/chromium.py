@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from playwright.sync_api import Page
+
 from tests.engine.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
@@ -26,6 +28,18 @@ def find() -> str:
     if found.returncode:
         raise RuntimeError(found.stderr.strip().splitlines()[-1])
     return found.stdout.strip()
+
+
+def slow_down(page: Page, rate: float, latency_milliseconds: float = 0) -> None:
+    """Show the page as on a machine whose processor is `rate` times as slow, and whose network answers so much later."""
+    session = page.context.new_cdp_session(page)
+    session.send("Emulation.setCPUThrottlingRate", {"rate": rate})
+    if latency_milliseconds:
+        unlimited = {"downloadThroughput": -1, "uploadThroughput": -1}
+        session.send("Network.enable")
+        session.send(
+            "Network.emulateNetworkConditions", {"offline": False, "latency": latency_milliseconds, **unlimited}
+        )
 
 
 @contextmanager

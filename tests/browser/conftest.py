@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,11 @@ document.addEventListener('securitypolicyviolation', (event) =>
 """
 EXPECTED = ("Failed to load resource",)
 """What Chromium itself writes when the server refuses, which is what some tests are about."""
+
+THROTTLE = float(os.environ.get("STEPWELL_TEST_THROTTLE", "1"))
+"""How many times as slow the processor of each page is."""
+LATENCY_MILLISECONDS = float(os.environ.get("STEPWELL_TEST_LATENCY", "0"))
+"""How much later each page gets what it asks for."""
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +55,8 @@ def watch() -> Iterator[Callable[[Page], Page]]:
 
     def watch(page: Page) -> Page:
         page.set_default_timeout(SECONDS * 1_000)
+        if THROTTLE > 1 or LATENCY_MILLISECONDS:
+            chromium.slow_down(page, THROTTLE, LATENCY_MILLISECONDS)
         page.add_init_script(WATCH)
         page.on("pageerror", lambda error: problems.append(f"{page.url}: {error}"))
         page.on(

@@ -23,8 +23,25 @@ function focusDialog(event: Event) {
   (dialog.querySelector<HTMLElement>("[data-autofocus]") ?? dialog).focus();
 }
 
-export function Dialog({ open, onClose, title, description, children, footer, wide }: DialogProps) {
+/** Handlers of a dialog. Radix gives the focus back only to a trigger of its own, and ours open by what the page keeps. */
+export function useFocusReturn() {
   const opener = useRef<Element | null>(null);
+  return {
+    onOpenAutoFocus: (event: Event) => {
+      opener.current = document.activeElement;
+      focusDialog(event);
+    },
+    onCloseAutoFocus: (event: Event) => {
+      event.preventDefault();
+      // This comes a moment after the dialog has gone: by then, one may write somewhere else.
+      const isFree = document.activeElement === null || document.activeElement === document.body;
+      if (isFree && opener.current instanceof HTMLElement) opener.current.focus();
+    },
+  };
+}
+
+export function Dialog({ open, onClose, title, description, children, footer, wide }: DialogProps) {
+  const focus = useFocusReturn();
   return (
     <D.Root open={open} onOpenChange={(now) => !now && onClose()}>
       <D.Portal>
@@ -35,15 +52,7 @@ export function Dialog({ open, onClose, title, description, children, footer, wi
             wide ? "max-w-4xl" : "max-w-xl",
           )}
           {...(description ? {} : { "aria-describedby": undefined })}
-          // Radix gives the focus back only to a trigger of its own, and these open by what the page keeps.
-          onOpenAutoFocus={(event) => {
-            opener.current = document.activeElement;
-            focusDialog(event);
-          }}
-          onCloseAutoFocus={(event) => {
-            event.preventDefault();
-            if (opener.current instanceof HTMLElement) opener.current.focus();
-          }}
+          {...focus}
         >
           <header className="flex items-start gap-3 px-5 pt-4 pb-2">
             <div className="min-w-0 flex-1">
