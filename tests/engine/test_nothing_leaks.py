@@ -9,7 +9,7 @@ import sys
 import threading
 from pathlib import Path
 
-from stepwell import Builder, Engine, Workflow, step
+from stepwell import Builder, Context, Engine, Workflow, step
 from tests.engine import jobs
 from tests.engine.waiting import eventually, in_time
 
@@ -74,6 +74,25 @@ def test_threads_that_an_async_body_used_end_with_the_engine(sqlite_url: str) ->
     with Engine(sqlite_url) as engine:
         assert engine.run(Blocking()).output("work") == 7
     eventually(lambda: not [each for each in threading.enumerate() if each.name.startswith("asyncio")])
+
+
+def test_tasks_that_an_async_body_left_behind_end_with_the_engine(sqlite_url: str) -> None:
+    left: list[asyncio.Task[None]] = []
+
+    class Leaving(Workflow):
+        @step(side_effects="recordable")
+        async def work(self, ctx: Context) -> int:
+            left.append(asyncio.create_task(asyncio.sleep(3_600)))
+            left.append(asyncio.ensure_future(ctx.effect("slow", asyncio.sleep, 3_600)))
+            await asyncio.sleep(0)
+            return 7
+
+    with Engine(sqlite_url) as engine:
+        run = engine.run(Leaving())
+        assert run.output("work") == 7
+        assert not any(task.done() for task in left)
+        assert [effect.open for effect in run.effects()] == [True]
+    eventually(lambda: all(task.cancelled() for task in left))
 
 
 def test_an_engine_that_starts_many_runs_does_not_grow(sqlite_url: str) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import threading
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -116,10 +116,8 @@ class LoopBodies(Executor):
         try:
             while not self._closed:
                 self._run_until_stopped(loop)
-            tasks = self._tasks_on(loop)
-            for task in tasks:
-                task.cancel()
-            loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+            loop.run_until_complete(_end(self._tasks_on(loop)))
+            loop.run_until_complete(_end(asyncio.all_tasks(loop)))  # those that bodies left behind
             loop.run_until_complete(loop.shutdown_asyncgens())
             loop.run_until_complete(loop.shutdown_default_executor())
         finally:
@@ -196,6 +194,13 @@ class LoopBodies(Executor):
             return False
         over = self._owner is not None and self._owner.done()
         return over or all(each.cancelling() for each in asyncio.all_tasks(loop))
+
+
+async def _end(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancel these tasks and wait until they have ended."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _not_yet() -> None:
