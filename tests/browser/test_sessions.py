@@ -148,6 +148,7 @@ def test_eight_tabs_of_one_server_are_all_live(
     run = engine.start(Gate())
     with chromium.window(tmp_path / "profile") as address:
         browser = playwright.chromium.connect_over_cdp(address, no_defaults=True)
+        assert [page.url for page in browser.contexts[0].pages] == ["about:blank"], "it asks no other host"
         tabs: list[Page] = []
         for _ in range(8):
             tabs.append(watch(browser.contexts[0].new_page()))
