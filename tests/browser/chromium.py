@@ -46,7 +46,7 @@ def slow_down(page: Page, rate: float, latency_milliseconds: float = 0) -> None:
 def window(profile: Path) -> Iterator[str]:
     """A window as people have it, in which one tab is in sight and the others are hidden: where to connect to it. Of the pages
     of a browser that Playwright starts, each believes that it is in sight."""
-    # Without an address it would open the start page of its distribution, a page of another host, just while one connects to it.
+    # Without an address it would open the start page of its distribution, which is on another host, while one connects to it.
     address = "about:blank"
     command = [find(), *FLAGS, "--headless", "--remote-debugging-port=0", f"--user-data-dir={profile}", address]
     log = profile.parent / "chromium.log"

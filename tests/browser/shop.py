@@ -24,7 +24,7 @@ def folder() -> Path:
 
 
 def wait_for(name: str) -> None:
-    until = time.monotonic() + 60
+    until = time.monotonic() + 600  # longer than any test takes on a slow machine
     while not (folder() / name).exists():
         assert time.monotonic() < until, f"nobody wrote {name}"
         time.sleep(0.02)

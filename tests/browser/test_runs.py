@@ -7,6 +7,7 @@ from collections.abc import Callable
 from playwright.sync_api import Page, Route, expect
 
 from stepwell import Builder, Engine
+from stepwell.core.store import reader
 from stepwell.server.serving import Serving
 from tests.browser.shop import Chatty, Gate, Order, square, talk, total
 
@@ -137,10 +138,14 @@ def test_look_back_fork_and_compare(engine: Engine, open_page: Open, signals: Ca
     node(page, "charge", "PENDING")
     page.get_by_role("button", name="Back to now").click()
     node(page, "charge", "FAILED")
-    page.get_by_label("Moment of the history").focus()
-    for _ in range(2):
+    row = reader.get_run(engine.parts.store, run.wait(20).id)
+    assert row is not None
+    moment = page.get_by_label("Moment of the history")
+    expect(moment).to_have_value(str(row.seq))
+    moment.focus()
+    for seq in (row.seq - 1, row.seq - 2):
         page.keyboard.press("ArrowLeft")
-        page.wait_for_timeout(300)
+        page.wait_for_url(f"**seq={seq}")
     signals("card-accepted")
     page.get_by_role("button", name="Fork from here").click()
     dialog = page.get_by_role("dialog")
