@@ -132,6 +132,40 @@ class Payout(Workflow, on_failure="pause"):
         raise PermissionError("the bank wants a second signature above 100,000 EUR")
 
 
+def is_large(assess: dict[str, Any]) -> bool:
+    return bool(assess["amount"] > 1_000)
+
+
+class Claim(Workflow):
+    """Small damages are paid at once; large ones only after somebody has looked at them."""
+
+    amount: int = 240
+
+    @step
+    def assess(self) -> dict[str, Any]:
+        return {"amount": self.amount, "kind": "water"}
+
+    @task(depends_on=assess, when=is_large)
+    def review(self) -> str:
+        return "the pipe burst"
+
+    @task(depends_on=review)
+    def inspect(self) -> str:
+        return "as described"
+
+    @task(depends_on=assess, when=lambda assess: assess["kind"] == "fire")
+    def call_brigade(self) -> str:
+        return "asked for their report"
+
+    @step(depends_on=[assess, inspect, call_brigade])
+    def pay(self, inspect: str | None = None) -> int:
+        return self.amount
+
+    @step(depends_on=[pay, assess])
+    def write_letter(self) -> str:
+        return "Dear customer"
+
+
 class Announce(Workflow):
     text: str = ""
 
@@ -151,7 +185,7 @@ def make_album(**parts: Any) -> int:
     return len(parts)
 
 
-WORKFLOWS = (Checkout, Training, Payout, Announce)
+WORKFLOWS = (Checkout, Training, Payout, Claim, Announce)
 
 TRIGGERS: tuple[dict[str, Any], ...] = (
     {"name": "poll-orders", "workflow": Checkout, "every": "15m", "input": {"order_id": 1}, "overlap": "skip"},
@@ -214,10 +248,11 @@ def filled(engine: Engine, url: str) -> Iterator[dict[str, Run]]:
     labels = Builder("labels")
     labels.node("print_labels", job=make_album, queue="printers")
     engine.start(labels)  # no worker takes nodes from this queue
+    skipped, reviewed = engine.start(Claim()), engine.start(Claim(amount=8_000))
     fan, paused, lost = engine.start(album), engine.start(Payout()), lose_a_worker(engine, url)
     with gpu_worker(url):
         past = [engine.start(Training(epochs=epochs)) for epochs in (10, 20, 30, 40, 50, 60)]
-        for run in (*orders, *reports, *past, fan, lost):
+        for run in (*orders, *reports, *past, skipped, reviewed, fan, lost):
             run.wait(SECONDS)
         await_that(lambda: paused.status == "PAUSED", "the payout is paused")
         failed = orders[6]
@@ -231,6 +266,8 @@ def filled(engine: Engine, url: str) -> Iterator[dict[str, Run]]:
             "paused": paused,
             "slow": slow,
             "fork": fork,
+            "skipped": skipped,
+            "reviewed": reviewed,
             "lost": lost,
             "report": reports[0],
         }

@@ -30,7 +30,7 @@ def test_a_fan_is_one_row_that_opens(engine: Engine, open_page: Open) -> None:
     rows = page.get_by_role("list", name="Timeline").get_by_role("listitem")
     expect(rows).to_have_count(1)  # `total` was never attempted
     expect(rows.first).to_contain_text("✗ 1")
-    expect(page.get_by_text(re.compile(r"^\d+ nodes, \d+ attempts in"))).to_be_visible()
+    expect(page.get_by_text(re.compile(r"^\d+ nodes, \d+ attempts within"))).to_be_visible()
     rows.first.get_by_role("button", expanded=False).click()
     expect(rows.nth(2)).to_contain_text("square_")
     page.reload()

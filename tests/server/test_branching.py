@@ -39,8 +39,22 @@ def test_skipped_nodes_say_why_and_are_attempted_again(tmp_path: Path) -> None:
             "review": ("SKIPPED", "condition"),
             "file": ("SKIPPED", "parents_skipped"),
         }
+        graph = api.get(f"{run}/graph").json()["nodes"]
+        assert [*zip(graph["ids"], graph["reasons"], graph["conditions"], strict=True)] == [
+            ("check", None, None),
+            ("review", "condition", "{{ check.result }}"),
+            ("file", "parents_skipped", None),
+        ]
+        of_workflow = api.get("/api/v1/workflows/order/graph").json()["nodes"]
+        assert (of_workflow["reasons"], of_workflow["conditions"]) == ([None] * 3, graph["conditions"])
+        detail = api.get(f"{run}/nodes/review").json()
+        assert (detail["condition"], detail["join"]) == ("{{ check.result }}", "any")
         (attempt,) = api.get(f"{run}/nodes/review/attempts").json()
         assert attempt["status"] == "RELEASED"
+        table = api.get(f"{run}/attempts").json()
+        ended, waiting = (dict(zip(table["node"], table[name], strict=True)) for name in ("ended_us", "waiting_us"))
+        check, review, file = (table["nodes"]["ids"].index(name) for name in ("check", "review", "file"))
+        assert (waiting[review], waiting[file]) == (ended[check], ended[review])
         refused = api.post(f"{run}/nodes/file/reattempt")
         assert (refused.status_code, "whose condition did not hold" in refused.json()["detail"]) == (409, True)
         assert api.post(f"{run}/nodes/review/reattempt").is_success

@@ -24,6 +24,12 @@ class GraphNodes(TypedDict):
     """Of each, its place among all nodes as they were declared."""
     statuses: list[NodeStatus | None]
     """Their statuses in the run; null of the graph of a workflow."""
+    reasons: list[str | None]
+    """Why they have these statuses, where that does not go without saying, such as `condition` of a SKIPPED node; null of the
+    graph of a workflow, and of a run as it was at an entry of its journal."""
+    conditions: list[str | None]
+    """Their conditions, `when`, as the graph has them: `<lambda>`, the name of a function of its class, a function with the
+    nodes that it reads, or an expression; null of nodes without one."""
     groups: list[int | None]
     """Of each, the place in `groups` of the open group that it is in."""
 

@@ -7,6 +7,7 @@ from typing import Any, NotRequired
 from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
+from ..core.graph.spec import Join
 from ..core.model import AttemptStatus, JournalKind, NodeStatus
 
 
@@ -159,6 +160,10 @@ class NodeDetail(NodeSummary):
     """The ids of its parents."""
     level: int
     """The length of the longest path to it from a node without parents."""
+    condition: str | None
+    """Its condition, `when`, as the graph has it; null if it has none."""
+    join: Join
+    """When skipped parents skip it: `any`, if all of them were; `all`, as soon as one was."""
     config: dict[str, Any]
     """Its arguments; of a document, the config as it is written."""
     idempotency_key: str | None

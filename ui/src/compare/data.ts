@@ -5,17 +5,6 @@ import { api, ask, type Schemas } from "@/api/client";
 export type Pair = Schemas["PairRecord"];
 export type Change = Schemas["ChangeRecord"];
 
-/** In which respects a node may differ, as people say it. */
-export const WORDS: Record<Pair["differs"][number], string> = {
-  output: "other output",
-  delta: "other change of state",
-  missing: "only in one",
-  status: "other status",
-  attempts: "other number of attempts",
-};
-
-export const differsIn = (pair: Pair) => pair.differs.map((each) => WORDS[each]).join(", ") || "the same";
-
 /** Two runs and their nodes: at once those that differ, which come first; the others as they are asked for, or all of them. */
 export function useComparison(run_id: string, other: string, { all }: { all: boolean }) {
   const asked = useInfiniteQuery({

@@ -5,7 +5,8 @@ import { type Graph, type GraphItem, type GraphRecord, readGraph } from "@/graph
 import { GraphView } from "@/graph/view";
 import { graphQuery } from "@/run/data";
 import { Failure, Loading } from "@/ui/states";
-import { differsIn, type Pair } from "./data";
+import type { Pair } from "./data";
+import { briefly, MARKS, markOf } from "./marks";
 
 type Props = {
   run: string;
@@ -18,7 +19,7 @@ type Props = {
 
 const NONE: string[] = [];
 
-/** The graph of the second run: what is the same in both is faded, and groups say how many of theirs differ. */
+/** The graph of the second run, coloured by difference: what is the same in both is faded, and groups say how many of theirs differ. */
 export function ComparedGraph({ run, pairs, groups, selected, onSelect }: Props) {
   const { open = NONE } = useSearch({ from: "/compare/$runId/$otherId" });
   const navigate = useNavigate({ from: "/compare/$runId/$otherId" });
@@ -35,6 +36,11 @@ export function ComparedGraph({ run, pairs, groups, selected, onSelect }: Props)
     (item: GraphItem) => (item.kind === "node" ? !differs.has(item.id) : !item.open && !groups[item.id]),
     [differs, groups],
   );
+  const mark = useCallback(
+    (item: GraphItem) =>
+      item.kind === "node" ? markOf(differs.get(item.id)) : groups[item.id] ? MARKS.differs : MARKS.same,
+    [differs, groups],
+  );
   if (error) return <Failure error={error} retry={() => void refetch()} />;
   if (!graph) return <Loading />;
   return (
@@ -47,12 +53,33 @@ export function ComparedGraph({ run, pairs, groups, selected, onSelect }: Props)
         void navigate({ search: (now) => ({ ...now, open: next.length ? next : undefined }), replace: true });
       }}
       isDim={isDim}
+      markOf={mark}
       noteOf={(node) => {
         const pair = differs.get(node.id);
-        return pair ? differsIn(pair) : "the same";
+        return pair ? briefly(pair) : MARKS.same.words;
       }}
+      tools={<Legend />}
       label="Graph of the second run, with what differs"
     />
+  );
+}
+
+function Legend() {
+  return (
+    <span
+      role="img"
+      aria-label="Legend"
+      className="flex flex-wrap items-center gap-x-3 rounded-md bg-canvas px-1 text-xs text-ink-2"
+    >
+      {Object.values(MARKS).map(({ look, symbol, words }) => (
+        <span key={look} data-status={look} className="inline-flex items-center gap-1">
+          <span aria-hidden="true" className="font-semibold text-[var(--st)]">
+            {symbol}
+          </span>
+          {words}
+        </span>
+      ))}
+    </span>
   );
 }
 

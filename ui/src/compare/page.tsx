@@ -11,8 +11,9 @@ import { type Column, Rows } from "@/ui/rows";
 import { Failure, Loading } from "@/ui/states";
 import { Status } from "@/ui/status";
 import { duration } from "@/ui/time";
-import { differsIn, type Pair, useComparison } from "./data";
+import { type Pair, useComparison } from "./data";
 import { ComparedGraph, OnlyInFirst } from "./graph";
+import { differsIn } from "./marks";
 import { Changes, PairPanel, WholeOutputs } from "./pair";
 import { byTime, secondsMore } from "./times";
 

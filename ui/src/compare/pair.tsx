@@ -1,16 +1,17 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { Columns2, X } from "lucide-react";
-import { ROOT, type Schemas } from "@/api/client";
+import type { Schemas } from "@/api/client";
 import { nodeQuery } from "@/run/data";
+import { Value } from "@/run/output";
 import { Button, IconButton } from "@/ui/button";
-import { Json } from "@/ui/json";
 import { Dialog } from "@/ui/overlays";
 import { Card } from "@/ui/page";
 import { Failure, Loading } from "@/ui/states";
 import { Status } from "@/ui/status";
 import { duration } from "@/ui/time";
-import { type Change, differsIn, type Pair } from "./data";
+import type { Change, Pair } from "./data";
+import { differsIn } from "./marks";
 
 type Props = {
   pair: Pair;
@@ -99,7 +100,9 @@ export function Changes({ title, changes }: { title: string; changes: readonly C
         <tbody>
           {changes.map((change) => (
             <tr key={change.path} className="border-t border-line align-top first:border-t-0">
-              <td className="w-1/4 px-3 py-1.5 font-mono break-all text-ink-2">{change.path}</td>
+              <td className="w-1/4 px-3 py-1.5 font-mono break-all text-ink-2">
+                {change.path === "$" ? "all of it" : change.path}
+              </td>
               <td className="px-3 py-1.5 font-mono break-all text-danger">{change.first ?? "–"}</td>
               <td className="px-3 py-1.5 font-mono break-all text-ok">{change.second ?? "–"}</td>
             </tr>
@@ -136,10 +139,5 @@ function Output({ run, node }: { run: string; node: string }) {
   if (!data) return <Loading rows={3} />;
   const output = (data as Schemas["NodeDetail"]).output;
   if (!output) return <p className="text-[13px] text-ink-3">It has not completed, or returned nothing.</p>;
-  if (output.inline) return <Json value={output.value} />;
-  return (
-    <a href={`${ROOT}${output.href}`} className="text-[13px] text-accent hover:underline">
-      {output.size.toLocaleString()} bytes, as JSON
-    </a>
-  );
+  return <Value output={output} />;
 }

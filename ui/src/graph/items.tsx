@@ -3,47 +3,55 @@
 import clsx from "clsx";
 import { ChevronDown, ChevronRight } from "lucide-react";
 import { memo, type ReactNode } from "react";
+import { conditionWords, reasonWords } from "@/api/reasons";
 import { type NodeStatus, symbolOf, words } from "@/api/tables";
 import { StatusBar } from "@/ui/status";
 import type { Place } from "./layout";
 import type { GraphGroup, GraphNode } from "./model";
+import type { Mark } from "./paint";
 
 type NodeProps = {
   node: GraphNode;
   place: Place;
   status: NodeStatus | null;
+  mark: Mark | null;
   selected: boolean;
   dim: boolean;
   note: ReactNode;
   onSelect?: (id: string | null) => void;
 };
 
-export const Node = memo(function Node({ node, place, status, selected, dim, note, onSelect }: NodeProps) {
+export const Node = memo(function Node(props: NodeProps) {
+  const { node, place, status, mark, selected, dim, note, onSelect } = props;
+  const symbol = mark?.symbol ?? (status && symbolOf(status));
   return (
     <button
       type="button"
       tabIndex={-1}
       data-node={node.id}
-      data-status={status ?? "PENDING"}
+      data-status={mark?.look ?? status ?? "PENDING"}
       aria-pressed={selected}
-      title={`${node.name}${status ? `: ${words(status)}` : ""}`}
+      title={titleOf(node, status)}
       onClick={() => onSelect?.(node.id)}
       className={clsx(
-        "absolute flex items-center gap-2 overflow-hidden rounded-lg border border-l-[3px] border-l-[var(--st)] bg-raised px-2.5 text-left shadow-xs hover:border-[var(--st)]",
+        "absolute flex items-center gap-2 overflow-hidden rounded-lg border border-l-[3px] border-l-[var(--st)] px-2.5 text-left hover:border-[var(--st)]",
+        status === "SKIPPED"
+          ? "border-dashed border-line-strong bg-canvas text-ink-3"
+          : "bg-raised shadow-xs",
         selected && "ring-2 ring-[var(--focus)]",
         dim && "opacity-55",
       )}
       style={{ left: place.x, top: place.y, width: place.w, height: place.h }}
     >
-      {status && (
+      {symbol && (
         <span
           aria-hidden="true"
           className={clsx(
             "w-3.5 shrink-0 text-center text-[13px] text-[var(--st)]",
-            status === "RUNNING" && "animate-pulse",
+            status === "RUNNING" && !mark && "animate-pulse",
           )}
         >
-          {symbolOf(status)}
+          {symbol}
         </span>
       )}
       <span className="min-w-0 flex-1">
@@ -53,6 +61,13 @@ export const Node = memo(function Node({ node, place, status, selected, dim, not
     </button>
   );
 });
+
+/** Its status and why, and what must hold for it to run. */
+function titleOf(node: GraphNode, status: NodeStatus | null) {
+  const reason = status === "SKIPPED" && node.reason ? `, ${reasonWords(node.reason)}` : "";
+  const condition = node.condition ? `\nRuns if ${conditionWords(node.condition)}` : "";
+  return `${node.name}${status ? `: ${words(status)}${reason}` : ""}${condition}`;
+}
 
 type GroupProps = {
   group: GraphGroup;

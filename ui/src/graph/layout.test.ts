@@ -118,3 +118,62 @@ test("an open group from above has its head above what is in it", () => {
   expect(inner.y - group.y).toBe(30);
   expect(inner.x - group.x).toBe(14);
 });
+
+const crosses = (way: Place, place: Place) =>
+  way.x < place.x + place.w &&
+  place.x < way.x + way.w &&
+  way.y <= place.y + place.h &&
+  place.y <= way.y + way.h;
+
+test.each([1, 2, 3, 4, 5, 6, 7, 8])(
+  "graph %i: an edge over several levels leads past the items in between",
+  (seed) => {
+    const input = anyGraph(seed, 60);
+    for (const isDown of [false, true]) {
+      const { places, passages } = layout({ ...input, isDown });
+      for (const [from, to] of input.edges) {
+        const span = input.items[to]!.level - input.items[from]!.level;
+        const way = passages.get(`${from} ${to}`) ?? [];
+        expect(way.length).toBe(span - 1);
+        for (const each of way) for (const place of places.values()) expect(crosses(each, place)).toBe(false);
+      }
+    }
+  },
+);
+
+test("a chain beside which an edge leads stays straight", () => {
+  const { places } = layout({
+    items: [node(0, 0), node(1, 1), node(2, 2)],
+    edges: [
+      [0, 1],
+      [1, 2],
+      [0, 2],
+    ],
+  });
+  const middles = [...places.values()].map((place) => place.y + place.h / 2);
+  expect(Math.max(...middles) - Math.min(...middles)).toBeLessThan(2);
+});
+
+test("many long edges to one item share their way", () => {
+  const items = [...Array.from({ length: 6 }, (_, key) => node(key, 0)), node(6, 1), node(7, 2)];
+  const edges: [number, number][] = [
+    ...Array.from({ length: 6 }, (_, key): [number, number] => [key, 7]),
+    [0, 6],
+    [6, 7],
+  ];
+  const { passages } = layout({ items, edges });
+  expect(new Set([...passages.values()].map(([way]) => way!.y)).size).toBe(1);
+});
+
+test("an edge out of an open group leads past the items beside the group", () => {
+  const items = [node(0, 0, { group: 9 }), node(9, 0, { open: true }), node(1, 1), node(2, 2)];
+  const edges: [number, number][] = [
+    [0, 1],
+    [1, 2],
+    [0, 2],
+  ];
+  const { passages, places } = layout({ items, edges });
+  const way = passages.get("0 2")!;
+  expect(way.length).toBe(1);
+  expect(crosses(way[0]!, places.get(1)!)).toBe(false);
+});

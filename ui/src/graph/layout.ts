@@ -18,7 +18,14 @@ export type Item = {
 /** `isDown`: levels follow each other from above, as narrow screens have room for, and not from the left. */
 export type Input = { items: Item[]; edges: [from: number, to: number][]; isDown?: boolean };
 export type Place = { x: number; y: number; w: number; h: number };
-export type Layout = { places: Map<number, Place>; width: number; height: number; isDown: boolean };
+/** `passages`: by `from to` of an edge, where it leads through the columns between its two items, past what is there. */
+export type Layout = {
+  places: Map<number, Place>;
+  passages: Map<string, Place[]>;
+  width: number;
+  height: number;
+  isDown: boolean;
+};
 
 export const NODE = { w: 208, h: 48 };
 export const HEAD = 30;
@@ -26,8 +33,13 @@ const GAP = { x: 64, y: 14 };
 const PAD = 14;
 const SWEEPS = 4;
 const GRID_FROM = 9;
+const PASSAGE = { h: 6, gap: 6, weight: 0.001 };
+/** More passages than these, for each item, would make a graph larger than it is worth. */
+const PASSAGES = 3;
+const PASSAGES_AT_LEAST = 200;
 
-type Box = { item: Item; w: number; h: number; y: number };
+/** What takes room in a column: an item, or a passage of edges that lead through it, which has none. */
+type Box = { item: Item | null; order: number; w: number; h: number; y: number };
 
 export function layout({ items, edges, isDown = false }: Input): Layout {
   const inside = new Map<number | null, Item[]>();
@@ -38,7 +50,8 @@ export function layout({ items, edges, isDown = false }: Input): Layout {
   }
   const byKey = new Map(items.map((item) => [item.key, item]));
   const places = new Map<number, Place>();
-  const between = liftedEdges(byKey, edges);
+  const ways = new Map<string, Place[]>();
+  const { between, liftedOf } = liftedEdges(byKey, edges);
 
   // From above it is the same with both directions exchanged, and so are the sizes of what is arranged.
   const leaf = isDown ? { w: NODE.h, h: NODE.w } : NODE;
@@ -49,10 +62,11 @@ export function layout({ items, edges, isDown = false }: Input): Layout {
     const members = inside.get(container) ?? [];
     const inner = new Map<number, ReturnType<typeof arrange>>();
     const boxes = members.map((item): Box => {
-      if (!item.open) return { item, ...leaf, y: 0 };
+      const { order } = item;
+      if (!item.open) return { item, order, ...leaf, y: 0 };
       const own = arrange(item.key);
       inner.set(item.key, own);
-      return { item, w: own.w + before + PAD, h: own.h + beside + PAD, y: 0 };
+      return { item, order, w: own.w + before + PAD, h: own.h + beside + PAD, y: 0 };
     });
     const own = between.get(container) ?? [];
     const spots = own.length === 0 && boxes.length >= GRID_FROM ? grid(boxes) : columns(boxes, own);
@@ -61,31 +75,52 @@ export function layout({ items, edges, isDown = false }: Input): Layout {
       h: spots.h,
       put: (x, y) => {
         for (const { box, x: dx, y: dy } of spots.at) {
-          places.set(box.item.key, { x: x + dx, y: y + dy, w: box.w, h: box.h });
-          inner.get(box.item.key)?.put(x + dx + before, y + dy + beside);
+          const { key } = box.item!;
+          places.set(key, { x: x + dx, y: y + dy, w: box.w, h: box.h });
+          inner.get(key)?.put(x + dx + before, y + dy + beside);
         }
+        for (const [edge, way] of spots.ways)
+          ways.set(
+            edge,
+            way.map((place) => ({ ...place, x: x + place.x, y: y + place.y })),
+          );
       },
     };
   };
   const whole = arrange(null);
   whole.put(0, 0);
-  const laid = { places, width: whole.w, height: whole.h, isDown };
+  const passages = new Map<string, Place[]>();
+  for (const [edge, lifted] of liftedOf) {
+    const way = ways.get(lifted);
+    if (way) passages.set(edge, way);
+  }
+  const laid = { places, passages, width: whole.w, height: whole.h, isDown };
   return isDown ? turned(laid) : laid;
 }
 
+const turnedPlace = ({ x, y, w, h }: Place): Place => ({ x: y, y: x, w: h, h: w });
+
 /** With both directions exchanged. */
-export const turned = ({ places, width, height, isDown }: Layout): Layout => ({
-  places: new Map([...places].map(([key, { x, y, w, h }]) => [key, { x: y, y: x, w: h, h: w }])),
+export const turned = ({ places, passages, width, height, isDown }: Layout): Layout => ({
+  places: new Map([...places].map(([key, place]) => [key, turnedPlace(place)])),
+  passages: new Map([...passages].map(([edge, way]) => [edge, way.map(turnedPlace)])),
   width: height,
   height: width,
   isDown,
 });
 
-type Spots = { w: number; h: number; at: { box: Box; x: number; y: number }[] };
+type Spots = {
+  w: number;
+  h: number;
+  at: { box: Box; x: number; y: number }[];
+  /** By `from to` of an edge. */
+  ways: Map<string, Place[]>;
+};
+const inOrder = (a: Box, b: Box) => a.order - b.order || (a.item?.key ?? -1) - (b.item?.key ?? -1);
 
 /** Items that do not depend on each other, such as those of a fan: rows and columns, about as wide as high. */
 function grid(boxes: Box[]): Spots {
-  const sorted = [...boxes].sort((a, b) => a.item.order - b.item.order || a.item.key - b.item.key);
+  const sorted = [...boxes].sort(inOrder);
   const w = Math.max(...sorted.map((box) => box.w));
   const h = Math.max(...sorted.map((box) => box.h));
   const across = Math.ceil(Math.sqrt((sorted.length * (h + GAP.y)) / (w + GAP.y)));
@@ -95,25 +130,37 @@ function grid(boxes: Box[]): Spots {
     y: Math.floor(index / across) * (h + GAP.y),
   }));
   const down = Math.ceil(sorted.length / across);
-  return { w: across * (w + GAP.y) - GAP.y, h: down * (h + GAP.y) - GAP.y, at };
+  return { w: across * (w + GAP.y) - GAP.y, h: down * (h + GAP.y) - GAP.y, at, ways: new Map() };
 }
 
 function columns(boxes: Box[], edges: [number, number][]): Spots {
-  if (boxes.length === 0) return { w: NODE.w, h: NODE.h, at: [] };
-  const levels = [...new Set(boxes.map((box) => box.item.level))].sort((a, b) => a - b);
-  const columnOf = new Map(levels.map((level, index) => [level, index]));
+  if (boxes.length === 0) return { w: NODE.w, h: NODE.h, at: [], ways: new Map() };
+  const levels = [...new Set(boxes.map((box) => box.item!.level))].sort((a, b) => a - b);
+  const columnOfLevel = new Map(levels.map((level, index) => [level, index]));
+  const columnOf = (box: Box) => columnOfLevel.get(box.item!.level)!;
   const table: Box[][] = levels.map(() => []);
-  for (const box of boxes) table[columnOf.get(box.item.level)!]!.push(box);
-  for (const column of table) column.sort((a, b) => a.item.order - b.item.order || a.item.key - b.item.key);
+  for (const box of boxes) table[columnOf(box)]!.push(box);
 
-  const byKey = new Map(boxes.map((box) => [box.item.key, box]));
-  const before = new Map<Box, Box[]>(boxes.map((box) => [box, []]));
-  const after = new Map<Box, Box[]>(boxes.map((box) => [box, []]));
-  for (const [from, to] of edges) {
-    const [a, b] = [byKey.get(from)!, byKey.get(to)!];
-    before.get(b)!.push(a);
-    after.get(a)!.push(b);
-  }
+  const byKey = new Map(boxes.map((box) => [box.item!.key, box]));
+  const pairs = edges.map(([from, to]): [Box, Box] => [byKey.get(from)!, byKey.get(to)!]);
+  const chains = passagesOf(pairs, columnOf, Math.max(PASSAGES_AT_LEAST, PASSAGES * boxes.length));
+  const before = new Map<Box, Set<Box>>(boxes.map((box) => [box, new Set()]));
+  const after = new Map<Box, Set<Box>>(boxes.map((box) => [box, new Set()]));
+  pairs.forEach((pair, index) => {
+    const chain = chains.get(index) ?? [];
+    chain.forEach((passage, at) => {
+      if (before.has(passage)) return;
+      before.set(passage, new Set());
+      after.set(passage, new Set());
+      table[columnOf(pair[0]) + 1 + at]!.push(passage);
+    });
+    const way = [pair[0], ...chain, pair[1]];
+    for (let at = 1; at < way.length; at++) {
+      before.get(way[at]!)!.add(way[at - 1]!);
+      after.get(way[at - 1]!)!.add(way[at]!);
+    }
+  });
+  for (const column of table) column.sort(inOrder);
   // Few crossings: each item near the middle of those it depends on, and then of those that depend on it.
   const rank = new Map<Box, number>();
   const ranked = (column: Box[]) => column.forEach((box, index) => void rank.set(box, index / column.length));
@@ -123,9 +170,12 @@ function columns(boxes: Box[], edges: [number, number][]): Spots {
     for (const column of down ? table : [...table].reverse()) {
       const near = down ? before : after;
       const wish = new Map(
-        column.map((box) => [box, mean(near.get(box)!.map((each) => rank.get(each)!)) ?? rank.get(box)!]),
+        column.map((box) => [
+          box,
+          mean([...near.get(box)!].map((each) => rank.get(each)!)) ?? rank.get(box)!,
+        ]),
       );
-      column.sort((a, b) => wish.get(a)! - wish.get(b)! || a.item.order - b.item.order);
+      column.sort((a, b) => wish.get(a)! - wish.get(b)! || inOrder(a, b));
       ranked(column);
     }
   }
@@ -134,43 +184,105 @@ function columns(boxes: Box[], edges: [number, number][]): Spots {
     const down = sweep % 2 === 0;
     for (const column of down ? table : [...table].reverse()) {
       const near = down ? before : after;
-      stack(column, (box) => mean(near.get(box)!.map((each) => each.y + each.h / 2)));
+      stack(column, (box) => {
+        const all = [...near.get(box)!];
+        const items = all.filter((each) => each.item);
+        return mean((items.length ? items : all).map((each) => each.y + each.h / 2));
+      });
     }
   }
-  const top = Math.min(...boxes.map((box) => box.y));
+  const all = table.flat();
+  const top = Math.min(...all.map((box) => box.y));
   const at: Spots["at"] = [];
+  const through = new Map<Box, Place>();
   let x = 0;
   for (const column of table) {
     const widest = Math.max(...column.map((box) => box.w));
-    for (const box of column) at.push({ box, x: x + (widest - box.w) / 2, y: box.y - top });
+    for (const box of column) {
+      if (box.item) at.push({ box, x: x + (widest - box.w) / 2, y: box.y - top });
+      else through.set(box, { x, y: box.y - top + box.h / 2, w: widest, h: 0 });
+    }
     x += widest + GAP.x;
   }
-  return { w: x - GAP.x, h: Math.max(...boxes.map((box) => box.y + box.h)) - top, at };
+  const ways = new Map<string, Place[]>();
+  for (const [index, chain] of chains)
+    ways.set(
+      edges[index]!.join(" "),
+      chain.map((box) => through.get(box)!),
+    );
+  return { w: x - GAP.x, h: Math.max(...all.map((box) => box.y + box.h)) - top, at, ways };
 }
 
 /**
+ * By the place of an edge: a passage in each column between its two items. Edges from one item share their passages, or those to one
+ * item, whichever are more. None at all if there would be more than `most`.
+ */
+function passagesOf(
+  pairs: readonly [Box, Box][],
+  columnOf: (box: Box) => number,
+  most: number,
+): Map<number, Box[]> {
+  const isLong = ([from, to]: readonly [Box, Box]) => columnOf(to) - columnOf(from) > 1;
+  const arriving = new Map<Box, number>();
+  const leaving = new Map<Box, number>();
+  for (const pair of pairs) {
+    if (!isLong(pair)) continue;
+    leaving.set(pair[0], (leaving.get(pair[0]) ?? 0) + 1);
+    arriving.set(pair[1], (arriving.get(pair[1]) ?? 0) + 1);
+  }
+  const shared = new Map<Box, Map<string, Box>>();
+  const chains = new Map<number, Box[]>();
+  let count = 0;
+  for (const [index, pair] of pairs.entries()) {
+    if (!isLong(pair)) continue;
+    const [from, to] = pair;
+    const isOfSource = leaving.get(from)! >= arriving.get(to)!;
+    const owner = isOfSource ? from : to;
+    const known = shared.get(owner) ?? new Map<string, Box>();
+    shared.set(owner, known);
+    const chain: Box[] = [];
+    for (let column = columnOf(from) + 1; column < columnOf(to); column++) {
+      const name = `${isOfSource ? "from" : "to"} ${column}`;
+      let passage = known.get(name);
+      if (!passage) {
+        if (++count > most) return new Map();
+        passage = { item: null, order: from.order, w: 0, h: PASSAGE.h, y: 0 };
+        known.set(name, passage);
+      }
+      chain.push(passage);
+    }
+    chains.set(index, chain);
+  }
+  return chains;
+}
+
+const gapOf = (above: Box, below: Box) => (above.item || below.item ? GAP.y : PASSAGE.gap);
+
+/**
  * Places a column in its order, without overlaps, as near as possible to where each item wants its middle (least squares: blocks
- * that would overlap are merged and share the mean of what they want).
+ * that would overlap are merged and share the mean of what they want). Passages make way for items.
  */
 function stack(column: Box[], wish: (box: Box) => number | null) {
-  const blocks: { boxes: Box[]; top: number; height: number; sum: number; count: number }[] = [];
+  const blocks: { boxes: Box[]; top: number; height: number; sum: number; weight: number }[] = [];
   let bottom = 0;
   for (const box of column) {
     const middle = wish(box);
     const top = middle === null ? (blocks.length === 0 ? box.y : bottom + GAP.y) : middle - box.h / 2;
-    let block = { boxes: [box], top, height: box.h, sum: top, count: 1 };
+    const own = box.item ? 1 : PASSAGE.weight;
+    let block = { boxes: [box], top, height: box.h, sum: top * own, weight: own };
     let last = blocks.at(-1);
-    while (last && last.top + last.height + GAP.y > block.top) {
+    while (last) {
+      const shift: number = last.height + gapOf(last.boxes.at(-1)!, block.boxes[0]!);
+      if (last.top + shift <= block.top) break;
       blocks.pop();
-      const shift = last.height + GAP.y;
-      const sum = last.sum + block.sum - block.count * shift;
-      const count = last.count + block.count;
+      const sum: number = last.sum + block.sum - block.weight * shift;
+      const weight: number = last.weight + block.weight;
       block = {
         boxes: [...last.boxes, ...block.boxes],
-        top: sum / count,
+        top: sum / weight,
         height: shift + block.height,
         sum,
-        count,
+        weight,
       };
       last = blocks.at(-1);
     }
@@ -179,10 +291,11 @@ function stack(column: Box[], wish: (box: Box) => number | null) {
   }
   for (const block of blocks) {
     let y = block.top;
-    for (const box of block.boxes) {
+    block.boxes.forEach((box, index) => {
+      if (index > 0) y += gapOf(block.boxes[index - 1]!, box);
       box.y = y;
-      y += box.h + GAP.y;
-    }
+      y += box.h;
+    });
   }
 }
 
@@ -200,6 +313,7 @@ function liftedEdges(byKey: Map<number, Item>, edges: [number, number][]) {
     return found;
   };
   const between = new Map<number | null, [number, number][]>();
+  const liftedOf = new Map<string, string>();
   const seen = new Set<string>();
   for (const [from, to] of edges) {
     const [a, b] = [pathOf(from), pathOf(to)];
@@ -207,12 +321,14 @@ function liftedEdges(byKey: Map<number, Item>, edges: [number, number][]) {
     while (a[depth] === b[depth] && depth < a.length) depth++;
     const edge: [number, number] = [a[depth]!, b[depth]!];
     const name = `${edge[0]} ${edge[1]}`;
-    if (edge[0] === undefined || edge[1] === undefined || seen.has(name)) continue;
+    if (edge[0] === undefined || edge[1] === undefined) continue;
+    liftedOf.set(`${from} ${to}`, name);
+    if (seen.has(name)) continue;
     seen.add(name);
     const container = depth === 0 ? null : a[depth - 1]!;
     const own = between.get(container);
     if (own) own.push(edge);
     else between.set(container, [edge]);
   }
-  return between;
+  return { between, liftedOf };
 }

@@ -15,6 +15,8 @@ const record = {
     levels: [0, 1, 1],
     orders: [0, 1, 2],
     statuses: ["COMPLETED", "COMPLETED", "FAILED"],
+    reasons: [null, null, null],
+    conditions: [null, "is_risky", null],
     groups: [null, 1, 1],
   },
   groups: {

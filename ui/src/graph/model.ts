@@ -13,6 +13,10 @@ export type GraphNode = {
   name: string;
   level: number;
   status: NodeStatus | null;
+  /** Why it has this status, where that does not go without saying. */
+  reason: string | null;
+  /** What must hold for it to run. */
+  condition: string | null;
   group: number | null;
 };
 
@@ -53,6 +57,8 @@ export function readGraph(record: GraphRecord): Graph {
     name: nodes.names[place]!,
     level: nodes.levels[place]!,
     status: nodes.statuses[place] ?? null,
+    reason: nodes.reasons[place] ?? null,
+    condition: nodes.conditions[place] ?? null,
     group: groupKey(nodes.groups[place]),
   }));
   groups.ids.forEach((id, place) => {

@@ -11,10 +11,14 @@ export const FAR = 0.42;
 /** Pixels: in lower boxes a symbol could not be told from another. */
 const SYMBOL_FROM = 7;
 
+/** What is shown of an item instead of its status: the name of a look in the style sheet, a symbol, and words. */
+export type Mark = { look: keyof typeof LOOKS; symbol: string; words: string };
+
 export type Scene = {
   graph: Graph;
   layout: Layout;
   statusOf: (item: GraphItem) => NodeStatus | null;
+  markOf: (item: GraphItem) => Mark | null;
   isDim: (item: GraphItem) => boolean;
   selected: string | null;
   /** Edges of the critical path, as `from to`. */
@@ -47,6 +51,29 @@ const STATUS: Partial<Record<NodeStatus, string>> = {
   INTERRUPTED: "--st-interrupted",
 };
 
+type Edge = Graph["edges"][number];
+const NONE: readonly Place[] = [];
+const DASH = [5, 4];
+const DIAMOND = 6;
+
+/** Edges into nodes with a condition are dashed, and so are those that led to nothing, because one of their nodes was skipped. */
+function kindsOf({ graph, statusOf }: Scene) {
+  const [plain, conditional, unused]: [Edge[], Edge[], Edge[]] = [[], [], []];
+  const isSkipped = (key: number) => {
+    const item = graph.byKey.get(key);
+    return item?.kind === "node" && statusOf(item) === "SKIPPED";
+  };
+  for (const edge of graph.edges) {
+    const to = graph.byKey.get(edge[1]);
+    if (isSkipped(edge[0]) || isSkipped(edge[1])) unused.push(edge);
+    else if (to?.kind === "node" && to.condition !== null) conditional.push(edge);
+    else plain.push(edge);
+  }
+  return { plain, conditional, unused };
+}
+
+const LOOKS = { DIFFERS: "--st-failed", ADDED: "--st-running", SAME: "--st-skipped" } as const;
+
 export const visible = (place: Place, camera: Camera, width: number, height: number, margin = 0) =>
   place.x * camera.k + camera.x < width + margin &&
   (place.x + place.w) * camera.k + camera.x > -margin &&
@@ -68,7 +95,7 @@ export function paint(canvas: HTMLCanvasElement, scene: Scene, camera: Camera) {
   const from = { x: -camera.x / camera.k, y: -camera.y / camera.k };
   const to = { x: (width - camera.x) / camera.k, y: (height - camera.y) / camera.k };
 
-  const line = (a: Place, b: Place) => {
+  const curve = (a: Place, b: Place) => {
     const [x1, y1, x2, y2] = layout.isDown
       ? [a.x + a.w / 2, a.y + a.h, b.x + b.w / 2, b.y]
       : [a.x + a.w, a.y + a.h / 2, b.x, b.y + b.h / 2];
@@ -79,18 +106,52 @@ export function paint(canvas: HTMLCanvasElement, scene: Scene, camera: Camera) {
     if (layout.isDown) pen.bezierCurveTo(x1, y1 + bend, x2, y2 - bend, x2, y2);
     else pen.bezierCurveTo(x1 + bend, y1, x2 - bend, y2, x2, y2);
   };
-  const draw = (edges: [number, number][], style: string, thickness: number) => {
+  /** From one item to the other, straight through the columns between them where there is room. */
+  const line = (a: Place, b: Place, passages: readonly Place[]) => {
+    let last = a;
+    for (const passage of passages) {
+      curve(last, passage);
+      const { x, y, w, h } = passage;
+      pen.moveTo(x, y);
+      pen.lineTo(x + w, y + h);
+      last = passage;
+    }
+    curve(last, b);
+  };
+  const draw = (edges: readonly Edge[], style: string, thickness: number, dash: number[] = []) => {
+    if (edges.length === 0) return;
     pen.beginPath();
     for (const [a, b] of edges) {
       const [one, other] = [layout.places.get(a), layout.places.get(b)];
-      if (one && other) line(one, other);
+      if (one && other) line(one, other, layout.passages.get(`${a} ${b}`) ?? NONE);
     }
     pen.strokeStyle = style;
     pen.lineWidth = thickness;
+    pen.setLineDash(dash);
+    pen.stroke();
+    pen.setLineDash([]);
+  };
+  /** Where the edges of a node with a condition end. */
+  const diamond = ({ x, y, w, h }: Place) => {
+    const [cx, cy] = layout.isDown ? [x + w / 2, y - DIAMOND] : [x - DIAMOND, y + h / 2];
+    pen.beginPath();
+    pen.moveTo(cx - DIAMOND, cy);
+    pen.lineTo(cx, cy - DIAMOND);
+    pen.lineTo(cx + DIAMOND, cy);
+    pen.lineTo(cx, cy + DIAMOND);
+    pen.closePath();
+    pen.fillStyle = colour("--paper");
+    pen.fill();
+    pen.strokeStyle = colour("--ink-3");
+    pen.lineWidth = 1.2;
     pen.stroke();
   };
   const chosen = graph.byId.get(scene.selected ?? "")?.key;
-  draw(graph.edges, colour("--line-strong"), Math.max(1, 0.8 / camera.k));
+  const thin = Math.max(1, 0.8 / camera.k);
+  const { plain, conditional, unused } = kindsOf(scene);
+  draw(plain, colour("--line-strong"), thin);
+  draw(conditional, colour("--ink-3"), thin, DASH);
+  draw(unused, colour("--line-strong"), thin, DASH);
   if (path.size) {
     const critical = graph.edges.filter(([a, b]) => path.has(`${a} ${b}`));
     draw(critical, colour("--st-waiting"), Math.max(2.5, 2 / camera.k));
@@ -99,15 +160,23 @@ export function paint(canvas: HTMLCanvasElement, scene: Scene, camera: Camera) {
     const own = graph.edges.filter(([a, b]) => a === chosen || b === chosen);
     draw(own, colour("--accent"), Math.max(2, 1.5 / camera.k));
   }
-  if (camera.k >= FAR) return;
+  if (camera.k >= FAR) {
+    for (const item of graph.items) {
+      const place = layout.places.get(item.key);
+      if (item.kind === "node" && item.condition !== null && place) diamond(place);
+    }
+    return;
+  }
   pen.textAlign = "center";
   pen.textBaseline = "middle";
   for (const item of graph.items) {
     const place = layout.places.get(item.key);
     if (!place || !visible(place, camera, width, height)) continue;
     const status = scene.statusOf(item);
-    const style = colour((status && STATUS[status]) || "--st-pending");
-    pen.globalAlpha = scene.isDim(item) ? 0.3 : 1;
+    const mark = scene.markOf(item);
+    const style = colour(mark ? LOOKS[mark.look] : (status && STATUS[status]) || "--st-pending");
+    const symbol = mark?.symbol ?? (status && symbolOf(status));
+    pen.globalAlpha = scene.isDim(item) ? 0.3 : status === "SKIPPED" ? 0.5 : 1;
     if (item.kind === "group" && item.open) {
       pen.strokeStyle = colour("--line-strong");
       pen.lineWidth = 2 / camera.k;
@@ -115,10 +184,10 @@ export function paint(canvas: HTMLCanvasElement, scene: Scene, camera: Camera) {
     } else {
       pen.fillStyle = style;
       pen.fillRect(place.x, place.y, place.w, place.h);
-      if (status && place.h * camera.k >= SYMBOL_FROM) {
+      if (symbol && place.h * camera.k >= SYMBOL_FROM) {
         pen.fillStyle = colour("--paper");
         pen.font = `${place.h * 0.7}px sans-serif`;
-        pen.fillText(symbolOf(status), place.x + place.w / 2, place.y + place.h / 2);
+        pen.fillText(symbol, place.x + place.w / 2, place.y + place.h / 2);
       }
     }
     if (item.id === scene.selected) {

@@ -14,6 +14,7 @@ import {
   useState,
   useSyncExternalStore,
 } from "react";
+import { reasonWords } from "@/api/reasons";
 import { isBroken, type NodeStatus, words } from "@/api/tables";
 import { useTheme } from "@/shell/theme";
 import { IconButton } from "@/ui/button";
@@ -21,7 +22,7 @@ import { Failure } from "@/ui/states";
 import { type Camera, useCamera } from "./camera";
 import { Group, Node } from "./items";
 import type { Graph, GraphGroup, GraphItem, GraphNode } from "./model";
-import { FAR, paint, type Scene, visible } from "./paint";
+import { FAR, type Mark, paint, type Scene, visible } from "./paint";
 import { step } from "./step";
 import { useLaidOut } from "./use-layout";
 
@@ -35,6 +36,8 @@ type Props = {
   onToggle?: (group: string) => void;
   isDim?: (item: GraphItem) => boolean;
   path?: ReadonlySet<string>;
+  /** How items are drawn, if not by their status. */
+  markOf?: (item: GraphItem) => Mark | null;
   /** What stands below the name of a node. */
   noteOf?: (node: GraphNode) => ReactNode;
   label: string;
@@ -68,6 +71,7 @@ const WORST: NodeStatus[] = [
   "CANCELLED",
   "PENDING",
   "COMPLETED",
+  "SKIPPED",
 ];
 
 export function GraphView(props: Props) {
@@ -81,6 +85,7 @@ export function GraphView(props: Props) {
     label,
   } = props;
   const isDim = props.isDim ?? never;
+  const markOf = props.markOf ?? unmarked;
   const isDown = useNarrow();
   const { drawn, error, retry } = useLaidOut(props.graph, isDown);
   const graph = drawn?.graph ?? props.graph;
@@ -166,9 +171,9 @@ export function GraphView(props: Props) {
 
   // A new graph or layout, other statuses, another theme: drawn anew where one looks.
   useEffect(() => {
-    scene.current = layout && { graph, layout, statusOf, isDim, selected, path };
+    scene.current = layout && { graph, layout, statusOf, markOf, isDim, selected, path };
     draw(camera.current);
-  }, [graph, layout, statusOf, isDim, selected, path, theme, draw, camera]);
+  }, [graph, layout, statusOf, markOf, isDim, selected, path, theme, draw, camera]);
 
   // The first layout is shown whole; from then on one looks where one looks, and an item that was clicked stays where it is.
   const fitted = useRef<string | null>(null);
@@ -339,6 +344,7 @@ export function GraphView(props: Props) {
                   node={item}
                   place={place}
                   status={statusOf(item)}
+                  mark={markOf(item)}
                   selected={item.id === selected}
                   dim={isDim(item)}
                   note={noteOf?.(item)}
@@ -374,12 +380,16 @@ export function GraphView(props: Props) {
 }
 
 const never = () => false;
+const unmarked = () => null;
 
 /** What is said aloud of an item that keys lead to. */
 function describe(item: GraphItem | undefined, statusOf: (item: GraphItem) => NodeStatus | null) {
   if (!item) return "";
   const status = statusOf(item);
-  if (item.kind === "node") return `${item.name}${status ? `, ${words(status)}` : ""}`;
+  if (item.kind === "node") {
+    const reason = status === "SKIPPED" && item.reason ? `: ${reasonWords(item.reason)}` : "";
+    return `${item.name}${status ? `, ${words(status)}${reason}` : ""}`;
+  }
   const counts = Object.entries(item.counts).map(([each, count]) => `${count} ${words(each)}`);
   const state = item.open ? "open" : "closed: Enter opens it";
   return `${item.name}, group of ${item.size} nodes, ${[...counts, state].join(", ")}`;

@@ -26,7 +26,9 @@ export function AttemptsTab({ node }: { node: NodeDetail }) {
             onClick={() => change({ attempt: attempt.number })}
           >
             <span className="font-medium">Attempt {attempt.number}</span>
-            <Status status={attempt.status} />
+            <Status
+              status={attempt.status === "RELEASED" && node.status === "SKIPPED" ? "SKIPPED" : attempt.status}
+            />
             <span className="flex-1" />
             <span className="text-xs text-ink-2">
               <Lasting from={attempt.started_at} to={attempt.ended_at} /> · <Time at={attempt.started_at} />

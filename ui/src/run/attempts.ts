@@ -10,7 +10,8 @@ export type Attempt = {
   group: string | null;
   level: number;
   number: number;
-  status: AttemptStatus;
+  /** Of the attempt with which its node was skipped: SKIPPED. */
+  status: AttemptStatus | "SKIPPED";
   worker: string;
   /** Milliseconds since the run was created. */
   waiting: number;

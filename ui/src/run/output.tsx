@@ -11,7 +11,7 @@ import type { NodeDetail, RunDetail } from "./data";
 type Output = Schemas["OutputRecord"];
 
 /** An output as a tree; a large one once it is asked for. */
-function Value({ output }: { output: Output }) {
+export function Value({ output }: { output: Output }) {
   const large = useQuery({
     queryKey: ["output", output.href, output.sha256],
     queryFn: async ({ signal }): Promise<{ value: unknown }> => {

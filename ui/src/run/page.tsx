@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useParams } from "@tanstack/react-router";
 import { ChartGantt, Info, List, ScrollText, Workflow } from "lucide-react";
 import { useCallback, useEffect, useMemo } from "react";
+import { conditionWords, reasonWords } from "@/api/reasons";
 import type { NodeStatus } from "@/api/tables";
 import type { Graph, GraphNode } from "@/graph/model";
 import { GraphView } from "@/graph/view";
@@ -42,12 +43,15 @@ function RunView({ runId }: { runId: string }) {
   const times = useMemo(() => timesByNode(isNoted ? attempts.data : undefined), [isNoted, attempts.data]);
   const noteOf = useCallback(
     (node: GraphNode) => {
+      if ((statuses.get(node.id) ?? node.status) === "SKIPPED")
+        return node.reason ? reasonWords(node.reason) : "skipped";
       const reported = progress.get(node.id);
       if (reported) return <ProgressBar progress={reported} label={false} />;
       const time = times.get(node.id);
-      return time && <NodeNote times={time} />;
+      if (time) return <NodeNote times={time} />;
+      return node.condition && `if ${conditionWords(node.condition)}`;
     },
-    [progress, times],
+    [progress, times, statuses],
   );
   const tools = useGraphTools({ runId, graph, statuses, at: search.seq });
   useEffect(() => {

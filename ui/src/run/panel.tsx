@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import clsx from "clsx";
 import { History, RotateCcw, X } from "lucide-react";
 import { useState } from "react";
+import { conditionWords, reasonWords } from "@/api/reasons";
 import { type NodeStatus, nodeHasEnded, symbolOf, words } from "@/api/tables";
 import { TABS } from "@/router";
 import { TraceLink } from "@/shell/environment";
@@ -39,6 +40,9 @@ const LABELS: Record<Tab, string> = {
 };
 
 const RETRIABLE = new Set(["FAILED", "COMPLETED", "CANCELLED", "INTERRUPTED", "UPSTREAM_FAILED"]);
+/** A condition that did not hold is evaluated again; what was skipped with its parents follows them. */
+const mayRunAgain = (node: NodeDetail) =>
+  RETRIABLE.has(node.status) || (node.status === "SKIPPED" && node.reason === "condition");
 
 type Props = {
   run: RunDetail;
@@ -69,8 +73,8 @@ export function Panel({ run, node, progress, past, onClose }: Props) {
           {data && (
             <div className="flex flex-wrap items-center gap-2 text-xs text-ink-2">
               <Status status={data.status} />
-              {data.reason && <span>{words(data.reason)}</span>}
-              {data.seconds !== null && <span>{duration(data.seconds)}</span>}
+              {data.reason && <span>{reasonWords(data.reason)}</span>}
+              {data.seconds !== null && data.status !== "SKIPPED" && <span>{duration(data.seconds)}</span>}
               <Id text={data.id} />
               <TraceLink run={run.id} node={data.id} />
               {latest && <Slower run={run} node={data.id} from={latest.started_at} to={latest.ended_at} />}
@@ -90,9 +94,9 @@ export function Panel({ run, node, progress, past, onClose }: Props) {
             </p>
           )}
         </div>
-        {data && !past && may("run") && RETRIABLE.has(data.status) && (
+        {data && !past && may("run") && mayRunAgain(data) && (
           <Button small icon={<RotateCcw size={13} />} onClick={() => setAgain(true)}>
-            Run again
+            {data.status === "SKIPPED" ? "Decide again" : "Run again"}
           </Button>
         )}
         <IconButton label="Close (Esc)" onClick={onClose}>
@@ -129,7 +133,7 @@ export function Panel({ run, node, progress, past, onClose }: Props) {
         ) : error ? (
           <Failure error={error} retry={() => void refetch()} />
         ) : (
-          <Content tab={tab} run={run} node={data} />
+          <Content tab={tab} run={run} node={data} isPast={past !== null} />
         )}
       </div>
       {again && <SteerDialog run={run} verb="reattempt" node={node} onClose={() => setAgain(false)} />}
@@ -137,10 +141,12 @@ export function Panel({ run, node, progress, past, onClose }: Props) {
   );
 }
 
-function Content({ tab, run, node }: { tab: Tab; run: RunDetail; node: NodeDetail }) {
+type ContentProps = { tab: Tab; run: RunDetail; node: NodeDetail; isPast: boolean };
+
+function Content({ tab, run, node, isPast }: ContentProps) {
   switch (tab) {
     case "why":
-      return <WhyTab run={run} node={node.id} />;
+      return <WhyTab run={run} node={node.id} isPast={isPast} />;
     case "attempts":
       return <AttemptsTab node={node} />;
     case "input":
@@ -168,6 +174,20 @@ function ConfigTab({ node }: { node: NodeDetail }) {
         <dd className="font-mono break-all">{node.job ?? "a method of its class"}</dd>
         <dt className="text-ink-3">Depends on</dt>
         <dd className="break-words">{node.depends_on.length ? node.depends_on.join(", ") : "nothing"}</dd>
+        {node.condition && (
+          <>
+            <dt className="text-ink-3">Runs if</dt>
+            <dd className="font-mono break-all" title={node.condition}>
+              {conditionWords(node.condition)}
+            </dd>
+          </>
+        )}
+        {node.join === "all" && (
+          <>
+            <dt className="text-ink-3">Skipped</dt>
+            <dd>as soon as one of its parents was</dd>
+          </>
+        )}
         <dt className="text-ink-3">Level</dt>
         <dd>{node.level}</dd>
         <dt className="text-ink-3">Queue</dt>

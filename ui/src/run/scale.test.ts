@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { scaleOf, ticksOf } from "./scale";
+import { scaleOf, ticksOf, tickText } from "./scale";
 
 test("without idle stretches the axis is even", () => {
   const scale = scaleOf([{ from: 100, to: 300 }], 400, true);
@@ -66,4 +66,11 @@ test("marks of the axis are round, have room, and leave idle stretches out", () 
 
 test("an axis of nothing has a mark where it begins", () => {
   expect(ticksOf(scaleOf([], 400, true)).map((tick) => tick.time)).toEqual([0]);
+});
+
+test("marks have round words", () => {
+  const times = [0, 50, 1_000, 1_500, 20_000, 60_000, 90_000, 120_000, 3_600_000, 5_400_000];
+  expect(times.map(tickText)).toEqual([
+    ...["0", "50 ms", "1 s", "1.5 s", "20 s", "1 min", "1 min 30 s", "2 min", "1 h", "1 h 30 min"],
+  ]);
 });

@@ -1,5 +1,7 @@
 /** The time axis of a run. Stretches in which nothing happened are drawn short, and say how long they were. */
 
+import { duration } from "@/ui/time";
+
 export type Span = { from: number; to: number };
 export type Idle = Span & { x: number; w: number };
 export type Scale = {
@@ -72,6 +74,15 @@ const STEPS = [
   ...[1, 2, 7, 14, 28].map((days) => days * 86_400_000),
 ];
 const TICK_ROOM = 74;
+
+/** `0`, `50 ms`, `1.5 s`, `2 min`, `2 min 30 s`. */
+export const tickText = (milliseconds: number) =>
+  milliseconds === 0
+    ? "0"
+    : duration(milliseconds / 1_000)
+        .replace(/ 00 (s|min)$/, "")
+        .replace(/(\.\d*?)0+ s$/, "$1 s")
+        .replace(". s", " s");
 
 /** Marks of the axis, with room for their words: none in idle stretches, which say for themselves how long they are. */
 export function ticksOf(scale: Scale): Tick[] {

@@ -3,6 +3,7 @@ import clsx from "clsx";
 import { X } from "lucide-react";
 import { useEffect, useMemo } from "react";
 import { api, ask, type Schemas } from "@/api/client";
+import { reasonWords } from "@/api/reasons";
 import { isBroken, NODE_STATUSES, type NodeStatus, words } from "@/api/tables";
 import { Button } from "@/ui/button";
 import { SearchField, Select } from "@/ui/fields";
@@ -36,7 +37,7 @@ const columnsOf = ({ progress, times, messages }: Known): Column<NodeRow>[] => {
   const note = (node: NodeRow) => {
     const type = isBroken(node.status) ? times.get(node.id)?.error : null;
     if (type) return [type, messages.get(node.id)].filter(Boolean).join(": ");
-    return node.reason ? words(node.reason) : "";
+    return node.reason ? reasonWords(node.reason) : "";
   };
   const look = (node: NodeRow) => (isBroken(node.status) ? "text-danger" : "text-ink-2");
   return [
@@ -91,7 +92,7 @@ const columnsOf = ({ progress, times, messages }: Known): Column<NodeRow>[] => {
       width: "4.5rem",
       align: "right",
       cell: (node) => {
-        const time = times.get(node.id);
+        const time = node.status === "SKIPPED" ? undefined : times.get(node.id);
         return <Lasting from={time?.started} to={time?.ended} />;
       },
     },

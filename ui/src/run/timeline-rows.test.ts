@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Attempt } from "./attempts";
-import { rowsOf, stretchesOf } from "./timeline-rows";
+import { rowsOf, stretchesOf, withSkips } from "./timeline-rows";
 
 const attempt = (
   node: string,
@@ -49,5 +49,13 @@ test("what overlaps or is near is one stretch", () => {
   expect(stretchesOf(some, 200, 3)).toEqual([
     { from: 0, to: 27 },
     { from: 100, to: 110 },
+  ]);
+});
+
+test("the attempt with which a node was skipped is not one that was given back", () => {
+  const given = attempts.slice(0, 2).map((each) => ({ ...each, status: "RELEASED" as const }));
+  expect(withSkips(given, (node) => node === "first").map((each) => each.status)).toEqual([
+    "SKIPPED",
+    "RELEASED",
   ]);
 });

@@ -95,5 +95,11 @@ export function stretchesOf(attempts: readonly Attempt[], until: number, least: 
   return stretches;
 }
 
-const BAD: ReadonlySet<AttemptStatus> = new Set<AttemptStatus>(["FAILED", "TIMED_OUT", "LOST"]);
+const BAD: ReadonlySet<Attempt["status"]> = new Set<AttemptStatus>(["FAILED", "TIMED_OUT", "LOST"]);
+
+/** What evaluated a condition that did not hold gave its node back; what became of the node says more. */
+export const withSkips = (attempts: readonly Attempt[], isSkipped: (node: string) => boolean): Attempt[] =>
+  attempts.map((each) =>
+    each.status === "RELEASED" && isSkipped(each.node) ? { ...each, status: "SKIPPED" } : each,
+  );
 export const isBad = (attempt: Attempt) => BAD.has(attempt.status);

@@ -12,9 +12,9 @@ import { duration, useNow } from "@/ui/time";
 import { type Attempt, attemptsQuery } from "./attempts";
 import type { RunDetail } from "./data";
 import { count } from "./failures";
-import { type Scale, scaleOf, ticksOf } from "./scale";
+import { type Scale, scaleOf, ticksOf, tickText } from "./scale";
 import { useRunSearch } from "./search";
-import { isBad, type Row, rowsOf, stretchesOf } from "./timeline-rows";
+import { isBad, type Row, rowsOf, stretchesOf, withSkips } from "./timeline-rows";
 
 const ROW = 26;
 /** Pixels for the names of nodes: fewer on narrow screens. */
@@ -46,17 +46,25 @@ export function TimelineView(props: Props) {
   const names = namesOf(width);
   const running = run.ended_at === null;
   const now = useNow(running ? 1_000 : null);
+  const all = useMemo(
+    () =>
+      withSkips(data?.all ?? [], (id) => {
+        const item = graph?.byId.get(id);
+        return item?.kind === "node" && item.status === "SKIPPED";
+      }),
+    [data, graph],
+  );
   const rows = useMemo(() => {
     const groupOf = (id: string) => {
       const item = graph?.byId.get(id);
       return item?.kind === "group" ? item : undefined;
     };
-    return rowsOf(data?.all ?? [], order, {
+    return rowsOf(all, order, {
       nameOf: (id) => groupOf(id)?.name ?? id,
       isOpen: (id) => groupOf(id)?.open ?? false,
     });
-  }, [data, order, graph]);
-  const statuses = useMemo(() => [...new Set((data?.all ?? []).map((each) => each.status))].sort(), [data]);
+  }, [all, order, graph]);
+  const statuses = useMemo(() => [...new Set(all.map((each) => each.status))].sort(), [all]);
   const nodes = useMemo(() => new Set((data?.all ?? []).map((each) => each.node)).size, [data]);
   const until = running && data ? now - data.since : null;
   const scale = useMemo(() => {
@@ -119,7 +127,8 @@ export function TimelineView(props: Props) {
         {isPast && <span>The timeline shows all of the run, whatever the moment.</span>}
         <span className="flex-1" />
         <span>
-          {count(nodes, "node")}, {count(data.all.length, "attempt")} in {duration(scale.total / 1_000)}
+          {count(nodes, "node")}, {count(data.all.length, "attempt")} within {duration(scale.total / 1_000)}{" "}
+          of its creation
           {!data.whole && " (the first ones)"}
         </span>
       </div>
@@ -238,14 +247,6 @@ function Axis({ scale, names, height }: { scale: Scale; names: number; height: n
     </>
   );
 }
-
-/** `0`, `50 ms`, `1.5 s`, `2 min 30 s`. */
-const tickText = (milliseconds: number) =>
-  milliseconds === 0
-    ? "0"
-    : duration(milliseconds / 1_000)
-        .replace(/\.?0+ s$/, " s")
-        .replace(/ 00 (s|min)$/, "");
 
 type GroupBarsProps = { row: Row; scale: Scale; until: number | null; onToggle: (group: string) => void };
 

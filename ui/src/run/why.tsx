@@ -58,8 +58,10 @@ export function RunWhy({ run }: { run: RunDetail }) {
   );
 }
 
-/** The chain from a node to the root cause: what was raised, what led there, what helps. */
-export function WhyTab({ run, node }: { run: RunDetail; node: string }) {
+type WhyProps = { run: RunDetail; node: string; isPast: boolean };
+
+/** The chain from a node to the root cause: what was raised, what led there, what helps. While the past is looked at, nothing acts. */
+export function WhyTab({ run, node, isPast }: WhyProps) {
   const { data, error, isPending, refetch } = useQuery(whyQuery(run.id, node));
   if (isPending) return <Loading rows={3} />;
   if (error) return <Failure error={error} retry={() => void refetch()} />;
@@ -73,7 +75,7 @@ export function WhyTab({ run, node }: { run: RunDetail; node: string }) {
         </div>
       )}
       <Chain lines={linesOf(data.text)} causes={data.causes} raised={raised} />
-      <Advice run={run} advice={data.advice} titled />
+      <Advice run={run} advice={data.advice} titled isPast={isPast} />
     </div>
   );
 }
@@ -211,8 +213,10 @@ function* namesIn(causes: readonly Cause[]): Generator<[string, string]> {
 const partsOf = (text: string, nodes: ReadonlyMap<string, string>) =>
   nodes.size === 0 ? [text] : text.split(/(\s+|[,;:](?=\s|$))/);
 
+type AdviceProps = { run: RunDetail; advice: string[]; titled?: boolean; isPast?: boolean };
+
 /** What helps, with its commands to copy and its requests as buttons. */
-function Advice({ run, advice, titled }: { run: RunDetail; advice: string[]; titled?: boolean }) {
+function Advice({ run, advice, titled, isPast }: AdviceProps) {
   if (advice.length === 0) return null;
   return (
     <section className="space-y-1.5">
@@ -235,7 +239,7 @@ function Advice({ run, advice, titled }: { run: RunDetail; advice: string[]; tit
       {commandsOf(advice).map((command) => (
         <Command key={command} text={command} />
       ))}
-      <Helpers run={run} advice={advice} />
+      {!isPast && <Helpers run={run} advice={advice} />}
     </section>
   );
 }

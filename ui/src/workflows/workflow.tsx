@@ -3,6 +3,7 @@ import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router"
 import { Play } from "lucide-react";
 import { useMemo } from "react";
 import { ApiError, api, ask } from "@/api/client";
+import { conditionWords } from "@/api/reasons";
 import { type GraphRecord, readGraph } from "@/graph/model";
 import { GraphView } from "@/graph/view";
 import { useSession } from "@/shell/session";
@@ -139,7 +140,9 @@ function WorkflowGraph({ name, version }: { name: string; version: number | unde
             replace: true,
           });
         }}
-        noteOf={(each) => data?.nodes.jobs[each.key] ?? null}
+        noteOf={(each) =>
+          each.condition ? `if ${conditionWords(each.condition)}` : (data?.nodes.jobs[each.key] ?? null)
+        }
         label={`Graph of ${name}`}
       />
     </div>

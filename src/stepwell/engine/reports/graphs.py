@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
+from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 from ...base.ids import Digest, NodeId, RunId
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 FindGrouping: TypeAlias = Callable[[Digest, RunId], Grouping]
 """Gives the groups of a graph that a run has or had."""
+NO_REASONS: Mapping[NodeId, str | None] = MappingProxyType({})
 
 
 def workflow_graph(workflow: str, digest: Digest, grouping: Grouping, open_groups: Iterable[str] = ()) -> GraphRecord:
@@ -39,10 +41,12 @@ def run_graph(
 ) -> GraphRecord:
     """`at`: with the statuses, and the graph, of after this entry of the journal. `show`: with the groups open that this node,
     named by its id, is in."""
+    reasons: dict[NodeId, str | None] = {}
     if at is None:
         columns = run.node_columns()
         digest, seq = run.row.digest, columns.seq
         statuses = dict(zip(columns.ids, columns.statuses, strict=True))
+        reasons = dict(zip(columns.ids, columns.reasons, strict=True))
     else:
         moment = moment_of(run, at)
         order, removed = moment.graph.order, moment.graph.removed
@@ -50,7 +54,7 @@ def run_graph(
         statuses = {order[index]: status for index, status in enumerate(moment.statuses) if index not in removed}
     grouping = group(digest, run.row.id)
     place = None if show is None else grouping.outline.places.get(NodeId(show))
-    record = _record(run.row.workflow, digest, grouping, open_groups, statuses, place)
+    record = _record(run.row.workflow, digest, grouping, open_groups, statuses, reasons, place)
     return {**record, "run": run.row.id, "seq": seq}
 
 
@@ -60,6 +64,7 @@ def _record(
     grouping: Grouping,
     open_groups: Iterable[str],
     known: Mapping[NodeId, NodeStatus] | None = None,
+    reasons: Mapping[NodeId, str | None] = NO_REASONS,
     show: int | None = None,
 ) -> GraphRecord:
     outline = grouping.outline
@@ -82,6 +87,8 @@ def _record(
             "levels": [outline.levels[place] for place in nodes],
             "orders": nodes,
             "statuses": [None if statuses is None else statuses[place] for place in nodes],
+            "reasons": [reasons.get(outline.ids[place]) for place in nodes],
+            "conditions": [outline.spec(place).when for place in nodes],
             "groups": _groups_of(nodes, opened, places),
         },
         "groups": _group_columns(groups, opened, places, statuses),

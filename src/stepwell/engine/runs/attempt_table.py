@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 Place = tuple[int, int]
 """The node and the number of an attempt."""
-_DONE = (AttemptStatus.COMPLETED, AttemptStatus.SUPERSEDED)
+_DONE = (AttemptStatus.COMPLETED, AttemptStatus.SUPERSEDED, AttemptStatus.RELEASED)
+"""With what a parent may have ended for those that wait for it: an attempt that skips its node is RELEASED."""
 
 
 def attempt_table(
@@ -70,7 +71,7 @@ class _Waits:
             parts.append(run.attempt_columns(GetAttemptColumns(run.row.id, indexes=tuple(sorted(others)), limit=2**40)))
         self._ended: dict[Place, int] = {}
         self._done: dict[int, list[int]] = {}
-        """When attempts of a node completed."""
+        """When attempts of a node completed, or skipped it."""
         for part in parts:
             for index, number, status, ended in zip(part.indexes, part.numbers, part.statuses, part.ended, strict=True):
                 if ended is not None:

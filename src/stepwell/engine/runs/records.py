@@ -143,6 +143,8 @@ def node_detail(run: StoredRun, index: int, *, inline_bytes: int | None = None) 
         "job": spec.job,
         "depends_on": [*spec.depends_on],
         "level": run.graph.level(spec.id),
+        "condition": spec.when,
+        "join": spec.join,
         "config": dict(spec.args),
         "idempotency_key": keys.of_node(index, view.row.generation),
         "own_idempotency_key": keys.is_own(index),
