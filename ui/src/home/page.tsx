@@ -4,10 +4,11 @@ import { api, ask, type Schemas } from "@/api/client";
 import { unservedQuery, workflowsQuery } from "@/api/queries";
 import { words } from "@/api/tables";
 import type { Filter } from "@/runs/filter";
+import { NodesBar } from "@/runs/nodes-bar";
 import { Command } from "@/ui/copy";
 import { Card, PageHead } from "@/ui/page";
 import { Empty, Failure, Loading } from "@/ui/states";
-import { Status, StatusBar } from "@/ui/status";
+import { Status } from "@/ui/status";
 import { Time } from "@/ui/time";
 import { Unserved } from "@/workers/unserved";
 import { Activity } from "./activity";
@@ -136,14 +137,7 @@ function RunsCard({ title, filter, empty }: { title: string; filter: Filter; emp
                     run.reason && <span className="ml-2 font-normal text-ink-3">{words(run.reason)}</span>
                   )}
                 </span>
-                <StatusBar
-                  className="hidden! sm:flex!"
-                  counts={{
-                    COMPLETED: run.nodes_total - run.nodes_open - run.nodes_failed,
-                    FAILED: run.nodes_failed,
-                    PENDING: run.nodes_open,
-                  }}
-                />
+                <NodesBar run={run} className="hidden! sm:flex!" />
                 <span className="text-right text-ink-3">
                   <Time at={run.created_at} />
                 </span>

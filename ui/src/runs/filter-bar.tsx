@@ -41,6 +41,7 @@ export function FilterBar({ filter, change }: Props) {
         </Select>
         <Select
           aria-label="Order"
+          title="Runs start in the order in which they are created, unless they wait for a worker"
           className="w-auto!"
           value={filter.order ?? ""}
           onChange={(event) =>
@@ -52,7 +53,7 @@ export function FilterBar({ filter, change }: Props) {
             )
           }
         >
-          <option value="">Newest</option>
+          <option value="">Last created</option>
           {ORDERS.map((order) => (
             <option key={order} value={order}>
               {{ ended: "Last ended", duration: "Longest" }[order]}

@@ -5,12 +5,13 @@ import { Button, buttonClass } from "@/ui/button";
 import { PageHead } from "@/ui/page";
 import { type Column, Rows } from "@/ui/rows";
 import { Empty, Failure, Loading } from "@/ui/states";
-import { Status, StatusBar } from "@/ui/status";
+import { Status } from "@/ui/status";
 import { Lasting, Time } from "@/ui/time";
 import { Bulk } from "./bulk";
 import type { Run } from "./changes";
 import { asked, type Filter } from "./filter";
 import { FilterBar } from "./filter-bar";
+import { NodesBar } from "./nodes-bar";
 import { useRuns } from "./use-runs";
 import { SavedViews } from "./views";
 
@@ -131,17 +132,14 @@ const columns = (ticked: string[], tick: (id: string) => void): Column<Run>[] =>
   {
     name: "Nodes",
     width: "minmax(4.5rem,0.8fr)",
-    cell: (run) => {
-      const done = run.nodes_total - run.nodes_open - run.nodes_failed;
-      return (
-        <span className="flex items-center gap-2">
-          <StatusBar counts={{ COMPLETED: done, FAILED: run.nodes_failed, PENDING: run.nodes_open }} />
-          <span className="hidden text-2xs text-ink-3 tabular lg:block">
-            {(run.nodes_total - run.nodes_open).toLocaleString()}/{run.nodes_total.toLocaleString()}
-          </span>
+    cell: (run) => (
+      <span className="flex items-center gap-2">
+        <NodesBar run={run} />
+        <span className="hidden text-2xs text-ink-3 tabular lg:block">
+          {(run.nodes_total - run.nodes_open).toLocaleString()}/{run.nodes_total.toLocaleString()}
         </span>
-      );
-    },
+      </span>
+    ),
   },
   {
     name: "Tags",

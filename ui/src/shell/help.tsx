@@ -33,6 +33,14 @@ const KEYS: Section[] = [
     ],
   ],
   [
+    "Graph",
+    [
+      ["← ↑ ↓ →", "Along the edges"],
+      ["Enter", "Open or close a group"],
+      ["+ − 0", "Closer, further away, all of it"],
+    ],
+  ],
+  [
     "Logs",
     [
       ["w", "Wrap lines"],

@@ -29,6 +29,13 @@ export function Status({
   );
 }
 
+/** What is done comes first, then what went wrong, what is at work, and what is still to come. */
+const ORDER: readonly string[] = [
+  ...["COMPLETED", "ENDED", "SKIPPED", "FAILED", "INTERRUPTED", "UPSTREAM_FAILED", "CANCELLED"],
+  ...["RUNNING", "WAITING", "READY", "PENDING"],
+];
+const FADED: ReadonlySet<string> = new Set(["ENDED", "SKIPPED"]);
+
 /** Shares of a whole by status, as one bar with its numbers in words. */
 export function StatusBar({
   counts,
@@ -37,7 +44,9 @@ export function StatusBar({
   counts: Partial<Record<string, number>>;
   className?: string;
 }) {
-  const parts = Object.entries(counts).filter((part): part is [string, number] => (part[1] ?? 0) > 0);
+  const parts = Object.entries(counts)
+    .filter((part): part is [string, number] => (part[1] ?? 0) > 0)
+    .sort(([a], [b]) => ORDER.indexOf(a) - ORDER.indexOf(b));
   const total = parts.reduce((sum, [, count]) => sum + count, 0);
   const label = parts.map(([status, count]) => `${count.toLocaleString()} ${words(status)}`).join(", ");
   return (
@@ -51,7 +60,11 @@ export function StatusBar({
         <span
           key={status}
           data-status={status}
-          className={clsx("h-full min-w-0.5 bg-[var(--st)]", status === "PENDING" && "opacity-25")}
+          className={clsx(
+            "h-full min-w-0.5 bg-[var(--st)]",
+            status === "PENDING" && "opacity-25",
+            FADED.has(status) && "opacity-50",
+          )}
           style={{ width: `${(100 * count) / total}%` }}
         />
       ))}

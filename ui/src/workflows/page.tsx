@@ -16,11 +16,9 @@ export function WorkflowsPage() {
   const navigate = useNavigate({ from: "/workflows" });
   const { data, error, isPending, refetch } = useQuery(workflowsQuery);
   const workers = useQuery(workersQuery);
-  const served = new Set(
-    (workers.data ?? [])
-      .filter((each) => each.alive)
-      .flatMap((each) => each.serves.map((one) => one.workflow)),
-  );
+  const alive = (workers.data ?? []).filter((each) => each.alive);
+  const serving = (name: string) =>
+    alive.filter((each) => each.serves.some((one) => one.workflow === name)).length;
   const rows = (data ?? []).filter((each) => each.name.toLowerCase().includes(q.toLowerCase()));
   const columns: Column<Workflow>[] = [
     {
@@ -47,12 +45,12 @@ export function WorkflowsPage() {
       name: "Workers",
       width: "10rem",
       wideOnly: true,
-      cell: (each) =>
-        each.kind === "class" && workers.data && !served.has(each.name) ? (
-          <span className="text-warn">none serves it</span>
-        ) : (
-          ""
-        ),
+      cell: (each) => {
+        if (!workers.data) return "";
+        const count = each.kind === "class" ? serving(each.name) : alive.length;
+        if (count === 0) return <span className="text-warn">none serves it</span>;
+        return <span className="text-ink-2">{each.kind === "class" ? count.toLocaleString() : "any"}</span>;
+      },
     },
     { name: "Saved", width: "6rem", align: "right", cell: (each) => <Time at={each.saved_at} /> },
   ];

@@ -1,0 +1,49 @@
+"""What pages count and offer is what it says: numbers of workers and nodes, orders, keys, and the past."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+from stepwell import Engine
+from tests.browser.shop import Order
+
+
+def test_a_list_does_not_count_what_failed_upstream_as_completed(
+    engine: Engine, open_page: Callable[..., Page]
+) -> None:
+    engine.start(Order(order_id=1)).wait(30)
+    page = open_page("/runs")
+    expect(page.get_by_role("img", name="4 ended, 1 failed")).to_be_visible()
+    page.goto("/")
+    expect(page.get_by_role("img", name="4 ended, 1 failed")).to_be_visible()
+
+
+def test_the_list_of_workflows_counts_their_workers(engine: Engine, open_page: Callable[..., Page]) -> None:
+    page = open_page("/workflows")
+    row = page.get_by_role("row").filter(has_text="Order")
+    expect(row.get_by_role("gridcell").nth(3)).to_have_text("1")
+
+
+def test_orders_of_the_list_say_by_what(engine: Engine, open_page: Callable[..., Page]) -> None:
+    page = open_page("/runs")
+    options = page.get_by_role("combobox", name="Order").locator("option")
+    expect(options).to_have_text(["Last created", "Last ended", "Longest"])
+
+
+def test_the_keys_of_the_graph_are_in_the_help(open_page: Callable[..., Page]) -> None:
+    page = open_page("/runs")
+    expect(page.get_by_role("heading", name="Runs")).to_be_visible()
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_contain_text("Along the edges")
+
+
+def test_the_panel_offers_no_retry_while_the_past_is_looked_at(engine: Engine, open_page: Callable[..., Page]) -> None:
+    run = engine.start(Order(order_id=2)).wait(30)
+    page = open_page(f"/runs/{run.id}?node=charge")
+    retry = page.get_by_role("complementary", name="Node").get_by_role("button", name="Retry…")
+    expect(retry).to_be_visible()
+    page.goto(f"/runs/{run.id}?node=charge&seq=6")
+    expect(page.get_by_role("complementary", name="Node")).to_contain_text("the card of order 2 was declined")
+    expect(retry).to_have_count(0)
