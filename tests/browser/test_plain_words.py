@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
-from stepwell import Engine
+from stepwell import Document, Engine
 from tests.browser.shop import Order
 
 
@@ -47,3 +48,14 @@ def test_the_panel_offers_no_retry_while_the_past_is_looked_at(engine: Engine, o
     page.goto(f"/runs/{run.id}?node=charge&seq=6")
     expect(page.get_by_role("complementary", name="Node")).to_contain_text("the card of order 2 was declined")
     expect(retry).to_have_count(0)
+
+
+def test_a_form_asks_first_for_what_must_be_given_and_last_for_tags(
+    engine: Engine, open_page: Callable[..., Page]
+) -> None:
+    fields = {"currency": {"default": "EUR", "type": "string"}, "day": {"type": "string"}}
+    node = {"id": "load", "handler": "transform", "config": {"template": "{{ input.day }}"}}
+    document = {"name": "report", "input": {"properties": fields, "required": ["day"]}, "nodes": [node]}
+    engine.save(Document.parse(json.dumps(document)))
+    page = open_page("/workflows/report?tab=start")
+    expect(page.locator("main label").filter(visible=True)).to_contain_text(["day", "currency", "Tags"])

@@ -11,9 +11,10 @@ import {
   type WidgetProps,
 } from "@rjsf/utils";
 import { Plus, X } from "lucide-react";
+import type { ReactNode } from "react";
 import { Button, IconButton } from "@/ui/button";
 import { fieldClass } from "@/ui/fields";
-import { plain } from "./plain";
+import { fieldOrder, plain } from "./plain";
 import { validator } from "./validator";
 
 function FieldTemplate({
@@ -188,12 +189,15 @@ type Props = {
   onChange: (value: unknown) => void;
   onSubmit: () => void;
   busy: boolean;
+  /** What is asked for besides, above the button. */
+  children?: ReactNode;
 };
 
-export default function InputForm({ schema, value, onChange, onSubmit, busy }: Props) {
+export default function InputForm({ schema, value, onChange, onSubmit, busy, children }: Props) {
   return (
     <Form
       schema={plain(schema)}
+      uiSchema={{ "ui:order": fieldOrder(schema) }}
       formData={value as object}
       validator={validator}
       noHtml5Validate
@@ -202,6 +206,7 @@ export default function InputForm({ schema, value, onChange, onSubmit, busy }: P
       onSubmit={onSubmit}
       onError={() => {}} // what is wrong stands below its field
     >
+      {children && <div className="mt-4">{children}</div>}
       <Button type="submit" look="primary" className="mt-4" disabled={busy}>
         {busy ? "Starting…" : "Start"}
       </Button>

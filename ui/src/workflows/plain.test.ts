@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { plain } from "./plain";
+import { fieldOrder, plain } from "./plain";
 
 test("a field that may be null is a field that may be empty", () => {
   const schema = {
@@ -18,4 +18,9 @@ test("a field that may be null is a field that may be empty", () => {
       anyOf: { type: "string" },
     },
   });
+});
+
+test("what must be given is asked for first", () => {
+  expect(fieldOrder({ required: ["day"], properties: { currency: {}, day: {} } })).toEqual(["day", "*"]);
+  expect(fieldOrder({ properties: {} })).toEqual(["*"]);
 });

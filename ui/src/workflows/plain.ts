@@ -19,6 +19,9 @@ export function plain(schema: RJSFSchema): RJSFSchema {
   return made;
 }
 
+/** What must be given comes first, in the order of the form; stored schemas have their fields by name. */
+export const fieldOrder = (schema: RJSFSchema): string[] => [...(schema.required ?? []), "*"];
+
 const NAMED = new Set(["properties", "$defs", "definitions", "patternProperties"]);
 
 function inner(key: string, value: unknown): unknown {

@@ -67,6 +67,11 @@ export function Start({ workflow, from }: { workflow: Workflow; from: string | u
     }
     setBroken(null);
   };
+  const tagsField = (
+    <Field label="Tags" hint="Optional. As in customer=7, team=red: runs are found by them.">
+      <TextField value={tags} onChange={(event) => setTags(event.target.value)} />
+    </Field>
+  );
   return (
     <div className="max-w-2xl space-y-4 p-4">
       {!served && (
@@ -98,9 +103,6 @@ export function Start({ workflow, from }: { workflow: Workflow; from: string | u
           ]}
         />
       )}
-      <Field label="Tags" hint="Optional. As in customer=7, team=red: runs are found by them.">
-        <TextField value={tags} onChange={(event) => setTags(event.target.value)} />
-      </Field>
       {mode === "form" && workflow.input ? (
         <Suspense fallback={<Loading rows={4} />}>
           <InputForm
@@ -109,7 +111,9 @@ export function Start({ workflow, from }: { workflow: Workflow; from: string | u
             onChange={setValue}
             onSubmit={() => start.mutate(value ?? {})}
             busy={start.isPending}
-          />
+          >
+            {tagsField}
+          </InputForm>
         </Suspense>
       ) : (
         <>
@@ -122,6 +126,7 @@ export function Start({ workflow, from }: { workflow: Workflow; from: string | u
               className="w-full rounded-md border border-line-strong bg-raised p-2 font-mono text-xs"
             />
           </Field>
+          {tagsField}
           <Button look="primary" disabled={start.isPending} onClick={submitText}>
             {start.isPending ? "Starting…" : "Start"}
           </Button>
