@@ -95,7 +95,7 @@ def test_a_time_out_is_tried_again_as_network_errors_are():
         return silent(asked) if next(times) == 0 else answer(200, b"now")
 
     with Server(respond) as server, Engine("memory://", handlers=local()) as engine:
-        slow = one("http_request", {"url": server.url}, timeout_seconds=0.3)
+        slow = one("http_request", {"url": server.url}, timeout_seconds=1)
         run = engine.start(document(slow, handlers=engine.parts.code.handlers)).wait(30)
         assert statuses(run.node("node")) == ["TIMED_OUT", "COMPLETED"]
 
@@ -114,7 +114,7 @@ def test_a_request_under_way_is_cancelled_with_its_run():
 def test_a_program_is_killed_when_its_node_runs_out_of_time(tmp_path: Path):
     with Engine("memory://", handlers=local(shell=["sh"])) as engine:
         script = f"echo $$ > {tmp_path}/pid; sleep 60"
-        node = one("shell", {"args": ["sh", "-c", script]}, timeout_seconds=0.5)
+        node = one("shell", {"args": ["sh", "-c", script]}, timeout_seconds=1.5)
         run = engine.start(document(node, handlers=engine.parts.code.handlers)).wait(30)
         assert statuses(run.node("node")) == ["TIMED_OUT"]
         pid = int((tmp_path / "pid").read_text())
