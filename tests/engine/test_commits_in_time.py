@@ -294,11 +294,11 @@ def test_a_coroutine_that_is_stopped_before_the_loop_has_it_is_cancelled(engine:
     run = engine.start(Coroutine())
     assert returning.wait(30)
     time.sleep(0.05)
-    run.cancel()
+    run.cancel(grace_seconds=25)
     before = time.monotonic()
     free.set()
     assert run.wait(30).status == "CANCELLED"
-    assert time.monotonic() - before < 2  # and not when the time to obey is up
+    assert time.monotonic() - before < 20  # and not when the time to obey is up
 
 
 MEETINGS: list[threading.Barrier] = []
@@ -361,7 +361,7 @@ def test_the_end_of_the_only_body_is_committed_at_once(
     open_sqlite: OpenEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only beside others that are about to begin it waits a moment, for theirs."""
-    monkeypatch.setattr(group_commit, "SOON_SECONDS", 3.0)
+    monkeypatch.setattr(group_commit, "SOON_SECONDS", 20.0)
     chain = Builder("chain")
     for number in range(3):
         chain.node(f"n{number}", job=do_nothing, depends_on=[f"n{number - 1}"] if number else [])
@@ -370,7 +370,7 @@ def test_the_end_of_the_only_body_is_committed_at_once(
     with housekeeping_stopped(engine):
         began = time.monotonic()
         assert engine.run(chain).status == "COMPLETED"
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < 20
 
 
 def do_nothing() -> None: ...

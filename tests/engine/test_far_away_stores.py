@@ -11,6 +11,7 @@ from bench.slow_store import SlowStore
 from stepwell import Builder, Engine
 from tests.engine import jobs
 from tests.engine.test_several_engines import Small
+from tests.engine.waiting import in_time
 
 
 @pytest.fixture
@@ -28,16 +29,20 @@ def chain(length: int) -> Builder:
 def test_a_chain_costs_one_commit_a_node(far: SlowStore) -> None:
     with Engine(far) as engine:
         engine.run(chain(3))
-        far.calls.clear()
-        begun = time.monotonic()
-        engine.run(chain(100), wait=60)
-        seconds = time.monotonic() - begun
-        calls = Counter(far.calls)
-    periods = seconds / 0.2 + 2  # the stop list, while a body is held; sweeps and renewals are fewer
-    assert calls["commit"] <= 102 + seconds + 2
-    assert calls["read"] <= periods + 4, "what is read grows with time, not with nodes"
-    assert calls["now"] == 0
-    assert seconds < 2 * 102 * 0.02 + 1
+
+        def measure() -> float:
+            far.calls.clear()
+            begun = time.monotonic()
+            engine.run(chain(100), wait=60)
+            seconds = time.monotonic() - begun
+            calls = Counter(far.calls)
+            periods = seconds / 0.2 + 2  # the stop list, while a body is held; sweeps and renewals are fewer
+            assert calls["commit"] <= 102 + seconds + 2
+            assert calls["read"] <= periods + 4, "what is read grows with time, not with nodes"
+            assert calls["now"] == 0
+            return seconds
+
+        in_time(2 * 102 * 0.02 + 1, measure, tries=4)
 
 
 def test_a_fan_costs_few_commits(far: SlowStore) -> None:
