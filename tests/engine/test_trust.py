@@ -279,7 +279,8 @@ def test_an_exception_in_data_is_looked_up_when_the_run_is_taken_up(
     run.import_graph(edited(run, "tests.engine.jobs:fail", retry=retry))
     again = open_sqlite(jobs=["tests"]).get(run.id).retry()
     assert again.wait(30).status == "PAUSED"
-    assert len(run.node("second").attempts) == 1 + tries
+    # The engine of before may have claimed it once more, and given it back.
+    assert len([each for each in run.node("second").attempts if each.status != "RELEASED"]) == 1 + tries
 
 
 @pytest.mark.parametrize("name", ["NoSuchErr", "json.NoSuchErr", "json.loads"])

@@ -121,6 +121,7 @@ def test_what_python_reads_when_it_starts_needs_a_new_process(template: Template
 
 def test_a_command_that_hangs_is_killed(template: Template, tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text("import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(60)\n")
+    template.run(["-m", "stepwell", "--version"], cwd=tmp_path, env=os.environ, timeout=60)  # it has begun
     with pytest.raises(subprocess.TimeoutExpired) as told:
         template.run(["slow.py"], cwd=tmp_path, env=os.environ, timeout=3.0)
     pid = int(str(told.value.stdout))
