@@ -139,3 +139,23 @@ def test_a_menu_takes_no_focus_from_the_field_of_the_dialog_that_it_opened(open_
     calm(page)
     page.keyboard.type("ures")
     expect(page.get_by_label("Name")).to_have_value("My failures")
+
+
+def test_what_is_typed_while_another_page_is_on_its_way_does_not_lead_back(open_page: Open) -> None:
+    page = open_page("/runs")
+    expect(page.get_by_role("heading", name="Runs")).to_be_visible()
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/assets/page-*.js", hold)
+    page.keyboard.press("g")
+    page.keyboard.press("w")
+    page.keyboard.press("/")
+    page.keyboard.type("ord")
+    page.wait_for_timeout(400)  # longer than the box waits
+    for route in held:
+        route.continue_()
+    expect(page.get_by_role("heading", name="Workflows")).to_be_visible()
+    assert page.url.endswith("/workflows")

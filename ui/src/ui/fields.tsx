@@ -1,3 +1,4 @@
+import { useRouter } from "@tanstack/react-router";
 import clsx from "clsx";
 import { Search, X } from "lucide-react";
 import { type ComponentProps, type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from "react";
@@ -49,7 +50,11 @@ export function SearchField({ value, onChange, placeholder, label, wait = 250 }:
     setTyped(value);
   }, [value]);
   useEffect(() => () => clearTimeout(timer.current), []);
+  const router = useRouter();
   const say = (text: string) => {
+    // Another page is on its way: what is typed meanwhile must not lead back to this one.
+    const { location, resolvedLocation } = router.state;
+    if (resolvedLocation && resolvedLocation.pathname !== location.pathname) return;
     said.current = text;
     onChange(text);
   };
