@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
-from stepwell import Document, Engine
+from stepwell import Builder, Document, Engine
 from tests.browser.shop import Order
+from tests.server.running import running
 
 
 def test_a_list_does_not_count_what_failed_upstream_as_completed(
@@ -59,3 +61,27 @@ def test_a_form_asks_first_for_what_must_be_given_and_last_for_tags(
     engine.save(Document.parse(json.dumps(document)))
     page = open_page("/workflows/report?tab=start")
     expect(page.locator("main label").filter(visible=True)).to_contain_text(["day", "currency", "Tags"])
+
+
+def test_long_names_that_begin_alike_can_be_told_apart(engine: Engine, open_page: Callable[..., Page]) -> None:
+    builder = Builder("genes")
+    for end in ("MARKDUPLICATES", "SAMTOOLS_STATS"):
+        builder.node(f"NFCORE_SAREK.BAM_MARKDUPLICATES.PICARD.{end}", job="tests.browser.shop:total")
+    page = open_page(f"/runs/{engine.start(builder).id}")
+    for end in ("ARKDUPLICATES", "AMTOOLS_STATS"):
+        shown = page.locator("[data-node]").get_by_text(end, exact=True)
+        expect(shown).to_be_visible()
+        assert shown.evaluate(
+            "span => span.getBoundingClientRect().right < span.closest('button').getBoundingClientRect().right"
+        )
+
+
+def test_a_run_that_has_not_started_does_not_say_so(tmp_path: Path, open_page: Callable[..., Page]) -> None:
+    url = f"sqlite:///{tmp_path}/idle.db"
+    builder = Builder("labels")
+    builder.node("print_labels", job="tests.browser.shop:total")
+    with Engine(url, runner=None) as engine, running(url) as idle:
+        page = open_page(f"/runs/{engine.start(builder).id}", base_url=idle.url)
+        head = page.get_by_role("main").locator("header")
+        expect(head).to_contain_text("created")
+        expect(head).not_to_contain_text("started")

@@ -5,6 +5,7 @@ import { ChevronDown, ChevronRight } from "lucide-react";
 import { memo, type ReactNode } from "react";
 import { conditionWords, reasonWords } from "@/api/reasons";
 import { type NodeStatus, symbolOf, words } from "@/api/tables";
+import { Name } from "@/ui/name";
 import { StatusBar } from "@/ui/status";
 import type { Place } from "./layout";
 import type { GraphGroup, GraphNode } from "./model";
@@ -55,7 +56,7 @@ export const Node = memo(function Node(props: NodeProps) {
         </span>
       )}
       <span className="min-w-0 flex-1">
-        <span className="block truncate text-[13px] font-medium">{node.name}</span>
+        <Name text={node.name} className="text-[13px] font-medium" />
         {note != null && <span className="block truncate text-2xs text-ink-3">{note}</span>}
       </span>
     </button>
@@ -84,7 +85,7 @@ export const Group = memo(function Group({ group, place, selected, dim, onToggle
   const head = (
     <>
       <Chevron size={14} className="shrink-0 text-ink-3" />
-      <span className="min-w-0 flex-1 truncate text-[13px] font-medium">{group.name}</span>
+      <Name text={group.name} className="min-w-0 flex-1 text-[13px] font-medium" />
       {failed > 0 && (
         <span data-status="FAILED" className="text-2xs font-semibold text-[var(--st)]">
           ✗ {failed.toLocaleString()}

@@ -33,7 +33,7 @@ const GAP = { x: 64, y: 14 };
 const PAD = 14;
 const SWEEPS = 4;
 const GRID_FROM = 9;
-const PASSAGE = { h: 6, gap: 6, weight: 0.001 };
+const PASSAGE = { h: 2, gap: 5, gapToItem: 9, weight: 0.001 };
 /** More passages than these, for each item, would make a graph larger than it is worth. */
 const PASSAGES = 3;
 const PASSAGES_AT_LEAST = 200;
@@ -144,6 +144,7 @@ function columns(boxes: Box[], edges: [number, number][]): Spots {
   const byKey = new Map(boxes.map((box) => [box.item!.key, box]));
   const pairs = edges.map(([from, to]): [Box, Box] => [byKey.get(from)!, byKey.get(to)!]);
   const chains = passagesOf(pairs, columnOf, Math.max(PASSAGES_AT_LEAST, PASSAGES * boxes.length));
+  // Items are drawn to items, whatever is between them, and passages to what is next to them on their way.
   const before = new Map<Box, Set<Box>>(boxes.map((box) => [box, new Set()]));
   const after = new Map<Box, Set<Box>>(boxes.map((box) => [box, new Set()]));
   pairs.forEach((pair, index) => {
@@ -154,11 +155,13 @@ function columns(boxes: Box[], edges: [number, number][]): Spots {
       after.set(passage, new Set());
       table[columnOf(pair[0]) + 1 + at]!.push(passage);
     });
-    const way = [pair[0], ...chain, pair[1]];
-    for (let at = 1; at < way.length; at++) {
-      before.get(way[at]!)!.add(way[at - 1]!);
-      after.get(way[at - 1]!)!.add(way[at]!);
-    }
+    const [from, to] = pair;
+    before.get(to)!.add(from);
+    after.get(from)!.add(to);
+    chain.forEach((passage, at) => {
+      before.get(passage)!.add(chain[at - 1] ?? from);
+      after.get(passage)!.add(chain[at + 1] ?? to);
+    });
   });
   for (const column of table) column.sort(inOrder);
   // Few crossings: each item near the middle of those it depends on, and then of those that depend on it.
@@ -184,11 +187,7 @@ function columns(boxes: Box[], edges: [number, number][]): Spots {
     const down = sweep % 2 === 0;
     for (const column of down ? table : [...table].reverse()) {
       const near = down ? before : after;
-      stack(column, (box) => {
-        const all = [...near.get(box)!];
-        const items = all.filter((each) => each.item);
-        return mean((items.length ? items : all).map((each) => each.y + each.h / 2));
-      });
+      stack(column, (box) => mean([...near.get(box)!].map((each) => each.y + each.h / 2)));
     }
   }
   const all = table.flat();
@@ -256,7 +255,8 @@ function passagesOf(
   return chains;
 }
 
-const gapOf = (above: Box, below: Box) => (above.item || below.item ? GAP.y : PASSAGE.gap);
+const gapOf = (above: Box, below: Box) =>
+  above.item && below.item ? GAP.y : above.item || below.item ? PASSAGE.gapToItem : PASSAGE.gap;
 
 /**
  * Places a column in its order, without overlaps, as near as possible to where each item wants its middle (least squares: blocks

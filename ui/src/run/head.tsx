@@ -52,11 +52,13 @@ export function RunHead({ run, past }: Props) {
         <Id text={run.id} />
         <TraceLink run={run.id} />
         <span>
-          started <Time at={run.started_at ?? run.created_at} />
+          {run.started_at ? "started" : "created"} <Time at={run.started_at ?? run.created_at} />
         </span>
-        <span>
-          {run.ended_at ? "took" : "for"} <Lasting from={run.started_at} to={run.ended_at} />
-        </span>
+        {run.started_at && (
+          <span>
+            {run.ended_at ? "took" : "for"} <Lasting from={run.started_at} to={run.ended_at} />
+          </span>
+        )}
         <Slower run={run} from={run.started_at} to={run.ended_at} />
         {run.origin && (
           <span className="inline-flex items-center gap-1">

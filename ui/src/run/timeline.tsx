@@ -6,6 +6,7 @@ import { useEffect, useMemo, useRef, useState } from "react";
 import { symbolOf, words } from "@/api/tables";
 import type { Graph } from "@/graph/model";
 import { Segments } from "@/ui/fields";
+import { Name } from "@/ui/name";
 import { Empty, Failure, Loading } from "@/ui/states";
 import { Status } from "@/ui/status";
 import { duration, useNow } from "@/ui/time";
@@ -196,7 +197,7 @@ function RowName({ row, width, onSelect }: { row: Row; width: number; onSelect: 
       title={row.name}
     >
       {row.group && <Chevron size={13} className="shrink-0 text-ink-3" />}
-      <span className="truncate">{row.name}</span>
+      <Name text={row.name} className="min-w-0" />
       {failed > 0 && (
         <span data-status="FAILED" className="text-2xs font-semibold text-[var(--st)]">
           ✗&nbsp;{failed.toLocaleString()}
@@ -309,6 +310,8 @@ function Bar({ attempt, scale, until, isChosen, onOpen }: BarProps) {
     scale.x(attempt.started),
     scale.x(end),
   ];
+  // Nothing ran: all it did was to evaluate a condition.
+  const isSkip = attempt.status === "SKIPPED";
   const ran = duration((end - attempt.started) / 1_000);
   const queued = duration((attempt.started - attempt.waiting) / 1_000);
   const label = `${attempt.name}, attempt ${attempt.number}: ${words(attempt.status)}${attempt.error ? ` (${attempt.error})` : ""}, waited ${queued}, ran ${ran}`;
@@ -327,12 +330,17 @@ function Bar({ attempt, scale, until, isChosen, onOpen }: BarProps) {
         className={clsx("h-1.5 shrink-0", WAITED)}
         style={{ width: Math.max(0, from - Math.max(0, waited)) }}
       />
-      <span className="h-3.5 min-w-0.5 flex-1 rounded-xs bg-[var(--st)]" />
+      <span
+        className={clsx(
+          "h-3.5 min-w-0.5 flex-1 rounded-xs",
+          isSkip ? "border border-dashed border-[var(--st)]" : "bg-[var(--st)]",
+        )}
+      />
       <span
         aria-hidden="true"
         className={clsx(
           "pointer-events-none absolute text-2xs leading-none",
-          to - from > SYMBOL_FROM ? "text-paper" : "text-[var(--st)]",
+          to - from > SYMBOL_FROM && !isSkip ? "text-paper" : "text-[var(--st)]",
         )}
         style={{
           left: (to - from > SYMBOL_FROM ? from : Math.max(to, from + 3)) - Math.max(0, waited) + 2,
@@ -340,7 +348,7 @@ function Bar({ attempt, scale, until, isChosen, onOpen }: BarProps) {
       >
         {to - from > SYMBOL_FROM || attempt.status !== "COMPLETED" ? symbolOf(attempt.status) : ""}
       </span>
-      {to - from > 60 && (
+      {to - from > 60 && !isSkip && (
         <span className="pointer-events-none absolute right-1.5 text-2xs text-paper tabular">{ran}</span>
       )}
     </button>

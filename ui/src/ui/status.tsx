@@ -34,7 +34,7 @@ const ORDER: readonly string[] = [
   ...["COMPLETED", "ENDED", "SKIPPED", "FAILED", "INTERRUPTED", "UPSTREAM_FAILED", "CANCELLED"],
   ...["RUNNING", "WAITING", "READY", "PENDING"],
 ];
-const FADED: ReadonlySet<string> = new Set(["ENDED", "SKIPPED"]);
+const FADED: ReadonlySet<string> = new Set(["ENDED", "SKIPPED", "READY"]);
 
 /** Shares of a whole by status, as one bar with its numbers in words. */
 export function StatusBar({
