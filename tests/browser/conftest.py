@@ -17,7 +17,8 @@ from stepwell.stores import open_store
 from tests.browser import chromium, shop
 from tests.server.running import serving_of
 
-SECONDS = 20
+SECONDS = 45
+"""How long one waits at most for what a page shows, on a machine that others keep busy."""
 WATCH = """
 document.addEventListener('securitypolicyviolation', (event) =>
   console.error(`policy: ${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}`));
