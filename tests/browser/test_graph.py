@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -47,7 +48,7 @@ def test_cards_say_how_long_how_often_and_with_what_error(run: Run, open_page: O
     page = open_page(f"/runs/{run.id}")
     expect(page.locator("[data-node=charge]")).to_contain_text("ValueError")
     expect(page.locator("[data-node=check_fraud]")).to_contain_text("2 tries")
-    expect(page.locator("[data-node=validate]")).to_contain_text(" ms")
+    expect(page.locator("[data-node=validate]")).to_contain_text(re.compile(r"\d m?s"))
 
 
 def test_a_phone_shows_all_of_a_small_graph_and_nothing_over_it(run: Run, open_page: Open) -> None:
