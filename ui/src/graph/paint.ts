@@ -51,25 +51,47 @@ const STATUS: Partial<Record<NodeStatus, string>> = {
   INTERRUPTED: "--st-interrupted",
 };
 
-type Edge = Graph["edges"][number];
-const NONE: readonly Place[] = [];
+/** From an item to another one, by the passages between them. */
+type Way = readonly Place[];
 const DASH = [5, 4];
 const DIAMOND = 6;
 
-/** Edges into nodes with a condition are dashed, and so are those that led to nothing, because one of their nodes was skipped. */
-function kindsOf({ graph, statusOf }: Scene) {
-  const [plain, conditional, unused]: [Edge[], Edge[], Edge[]] = [[], [], []];
-  const isSkipped = (key: number) => {
-    const item = graph.byKey.get(key);
-    return item?.kind === "node" && statusOf(item) === "SKIPPED";
-  };
-  for (const edge of graph.edges) {
-    const to = graph.byKey.get(edge[1]);
-    if (isSkipped(edge[0]) || isSkipped(edge[1])) unused.push(edge);
-    else if (to?.kind === "node" && to.condition !== null) conditional.push(edge);
-    else plain.push(edge);
+type Lines = Record<"plain" | "conditional" | "unused" | "critical" | "own", Way[]> & { diamonds: Place[] };
+const linesOf = new WeakMap<Scene, Lines>();
+
+/**
+ * What is drawn of edges, found once for a scene and not for each frame in which it is moved. Edges into nodes with a condition are
+ * dashed, and so are those that led to nothing, because one of their nodes was skipped.
+ */
+function lines(scene: Scene): Lines {
+  const known = linesOf.get(scene);
+  if (known) return known;
+  const { graph, layout, statusOf, path } = scene;
+  const found: Lines = { plain: [], conditional: [], unused: [], critical: [], own: [], diamonds: [] };
+  const chosen = graph.byId.get(scene.selected ?? "")?.key;
+  const skipped = new Set<number>();
+  const conditional = new Set<number>();
+  for (const item of graph.items) {
+    if (item.kind === "group") continue;
+    if (statusOf(item) === "SKIPPED") skipped.add(item.key);
+    if (item.condition === null) continue;
+    conditional.add(item.key);
+    const place = layout.places.get(item.key);
+    if (place) found.diamonds.push(place);
   }
-  return { plain, conditional, unused };
+  for (const [from, to] of graph.edges) {
+    const [a, b] = [layout.places.get(from), layout.places.get(to)];
+    if (!a || !b) continue;
+    const name = `${from} ${to}`;
+    const way = [a, ...(layout.passages.get(name) ?? []), b];
+    const kind =
+      skipped.has(from) || skipped.has(to) ? "unused" : conditional.has(to) ? "conditional" : "plain";
+    found[kind].push(way);
+    if (path.has(name)) found.critical.push(way);
+    if (from === chosen || to === chosen) found.own.push(way);
+  }
+  linesOf.set(scene, found);
+  return found;
 }
 
 const LOOKS = { DIFFERS: "--st-failed", ADDED: "--st-running", SAME: "--st-skipped" } as const;
@@ -88,7 +110,7 @@ export function paint(canvas: HTMLCanvasElement, scene: Scene, camera: Camera) {
     canvas.height = height * ratio;
   }
   const pen = canvas.getContext("2d")!;
-  const { graph, layout, path } = scene;
+  const { graph, layout } = scene;
   pen.setTransform(ratio, 0, 0, ratio, 0, 0);
   pen.clearRect(0, 0, width, height);
   pen.setTransform(ratio * camera.k, 0, 0, ratio * camera.k, ratio * camera.x, ratio * camera.y);
@@ -106,24 +128,18 @@ export function paint(canvas: HTMLCanvasElement, scene: Scene, camera: Camera) {
     if (layout.isDown) pen.bezierCurveTo(x1, y1 + bend, x2, y2 - bend, x2, y2);
     else pen.bezierCurveTo(x1 + bend, y1, x2 - bend, y2, x2, y2);
   };
-  /** From one item to the other, straight through the columns between them where there is room. */
-  const line = (a: Place, b: Place, passages: readonly Place[]) => {
-    let last = a;
-    for (const passage of passages) {
-      curve(last, passage);
-      const { x, y, w, h } = passage;
-      pen.moveTo(x, y);
-      pen.lineTo(x + w, y + h);
-      last = passage;
-    }
-    curve(last, b);
-  };
-  const draw = (edges: readonly Edge[], style: string, thickness: number, dash: number[] = []) => {
-    if (edges.length === 0) return;
+  const draw = (ways: readonly Way[], style: string, thickness: number, dash: number[] = []) => {
+    if (ways.length === 0) return;
     pen.beginPath();
-    for (const [a, b] of edges) {
-      const [one, other] = [layout.places.get(a), layout.places.get(b)];
-      if (one && other) line(one, other, layout.passages.get(`${a} ${b}`) ?? NONE);
+    for (const way of ways) {
+      for (let at = 1; at < way.length; at++) {
+        curve(way[at - 1]!, way[at]!);
+        // Straight through the columns in between, where there is room.
+        if (at === way.length - 1) continue;
+        const { x, y, w, h } = way[at]!;
+        pen.moveTo(x, y);
+        pen.lineTo(x + w, y + h);
+      }
     }
     pen.strokeStyle = style;
     pen.lineWidth = thickness;
@@ -146,25 +162,15 @@ export function paint(canvas: HTMLCanvasElement, scene: Scene, camera: Camera) {
     pen.lineWidth = 1.2;
     pen.stroke();
   };
-  const chosen = graph.byId.get(scene.selected ?? "")?.key;
   const thin = Math.max(1, 0.8 / camera.k);
-  const { plain, conditional, unused } = kindsOf(scene);
+  const { plain, conditional, unused, critical, own, diamonds } = lines(scene);
   draw(plain, colour("--line-strong"), thin);
   draw(conditional, colour("--ink-3"), thin, DASH);
   draw(unused, colour("--line-strong"), thin, DASH);
-  if (path.size) {
-    const critical = graph.edges.filter(([a, b]) => path.has(`${a} ${b}`));
-    draw(critical, colour("--st-waiting"), Math.max(2.5, 2 / camera.k));
-  }
-  if (chosen !== undefined) {
-    const own = graph.edges.filter(([a, b]) => a === chosen || b === chosen);
-    draw(own, colour("--accent"), Math.max(2, 1.5 / camera.k));
-  }
+  draw(critical, colour("--st-waiting"), Math.max(2.5, 2 / camera.k));
+  draw(own, colour("--accent"), Math.max(2, 1.5 / camera.k));
   if (camera.k >= FAR) {
-    for (const item of graph.items) {
-      const place = layout.places.get(item.key);
-      if (item.kind === "node" && item.condition !== null && place) diamond(place);
-    }
+    diamonds.forEach(diamond);
     return;
   }
   pen.textAlign = "center";
