@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .client import AsyncClient, Client
     from .core.graph import Graph, NodeSpec, Retry
     from .core.model import AttemptStatus, NodeStatus, RunStatus
-    from .define import PREVIOUS, Builder, Delta, Workflow, step, task
+    from .define import PREVIOUS, Builder, Delta, Saved, Workflow, step, task
     from .define.document import Document
     from .engine import AsyncEngine, AsyncRun, Context, Engine, NodeView, Run
     from .errors import (
@@ -48,7 +48,7 @@ _HOMES = {
     "client": ("AsyncClient", "Client"),
     "core.graph": ("Graph", "NodeSpec", "Retry"),
     "core.model": ("AttemptStatus", "NodeStatus", "RunStatus"),
-    "define": ("PREVIOUS", "Builder", "Delta", "Workflow", "step", "task"),
+    "define": ("PREVIOUS", "Builder", "Delta", "Saved", "Workflow", "step", "task"),
     "define.document": ("Document",),
     "engine": ("AsyncEngine", "AsyncRun", "Context", "Engine", "NodeView", "Run"),
     "errors": (
@@ -97,6 +97,7 @@ __all__ = [
     "RunPaused",
     "RunStatus",
     "RunStillActive",
+    "Saved",
     "StepwellError",
     "StoreError",
     "TransientError",

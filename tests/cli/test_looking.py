@@ -28,6 +28,11 @@ RUN_KEYS = {
     "deadline_at",
     "seconds",
     "seq",
+    "parent",
+    "parent_node",
+    "root",
+    "depth",
+    "path",
 }
 NODE_KEYS = {
     "id",
@@ -41,6 +46,7 @@ NODE_KEYS = {
     "started_at",
     "ended_at",
     "due_at",
+    "child",
     "seconds",
     "error",
     "progress",
@@ -119,8 +125,8 @@ def test_show_has_tracebacks_when_asked(old_shop: Shop) -> None:
 
 def test_show_as_json_has_keys_that_stay(old_shop: Shop) -> None:
     run = old_shop("show", "shop:failed", "--json").json
-    more = {"input", "digest", "document", "counts", "result", "forks", "metrics", "nodes", "heals", "removed_nodes"}
-    assert set(run) == RUN_KEYS | more
+    more = {"input", "digest", "document", "counts", "result", "forks", "ancestors", "metrics", "nodes", "heals"}
+    assert set(run) == RUN_KEYS | more | {"removed_nodes"}
     assert run["input"]["order_id"] == -1
     assert run["result"] is None
     assert {status: number for status, number in run["counts"].items() if number} == {"FAILED": 1, "UPSTREAM_FAILED": 1}

@@ -185,6 +185,7 @@ def test_a_node(capsys: pytest.CaptureFixture[str]) -> None:
     error = {"type": "E", "message": "no\nway"}
     node: dict[str, Any] = {
         **{"id": "n", "status": "FAILED", "job": "m:f", "reason": "late", "config": {"a": "{{ x }}"}, "output": None},
+        "child": None,
         "attempt_list": [
             attempt | {"error": error},
             attempt | {"number": 2, "status": "COMPLETED", "config": {"a": 2}, "outcome": {}, "error": None},

@@ -6,14 +6,14 @@ from collections import Counter
 
 from stepwell.core.model import AttemptStatus
 from stepwell.core.store import Store, reader
-from stepwell.engine.reports.audit import audit_run
+from stepwell.engine.reports.audit import audit_alone
 
 
 def audit(store: Store) -> None:
     """Every run of the store agrees with itself, and what runs stands under a lease."""
     workers = {worker.id for worker in reader.list_workers(store)}
     for run in list(reader.all_runs(store)):
-        problems = audit_run(store, run.id)
+        problems = audit_alone(store, run.id)
         assert not problems, f"{run.id}: {'; '.join(problems)}"
         if run.purpose in ("load", "delete"):
             continue

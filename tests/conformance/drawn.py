@@ -9,6 +9,7 @@ from tests.conformance.ops import lane
 
 RUNS = tuple(RunId(f"run-{i}") for i in range(5))
 FORKS = tuple(RunId(f"fork-{i}") for i in range(3))
+CHILDREN = tuple(RunId(f"child-{i}") for i in range(4))
 WORKERS = tuple(WorkerId(f"worker-{i}") for i in range(3))
 TOKENS = tuple(GateToken(f"token-{i}") for i in range(2))
 PURPOSES = ("failed", "cancel", "retry", "pause")

@@ -47,7 +47,8 @@ def _check_attempts(store: Store, run: RunRow, nodes: list[NodeRow]) -> None:
         running, completed = (counted[node.index, s] for s in (AttemptStatus.RUNNING, AttemptStatus.COMPLETED))
         assert running == (node.status is NodeStatus.RUNNING), f"{run.id} {node}: {running} attempts run"
         assert completed <= (node.status is NodeStatus.COMPLETED), f"{run.id} {node}: {completed} completions"
-        assert (node.due_at is not None) == (node.status is NodeStatus.WAITING), f"{run.id} {node}"
+        waits = node.status is NodeStatus.WAITING and not node.parked
+        assert (node.due_at is not None) == waits or node.wakes, f"{run.id} {node}"
 
 
 def check_tables(store: SqliteStore) -> None:
@@ -96,7 +97,8 @@ def _check_ready(store: SqliteStore) -> None:
     unfinished = {run for (run,) in db.execute("SELECT key FROM run WHERE status < 4")}
     assert {run for *_, run in marked} <= unfinished, "a run that has ended can still be found"
     due = (
-        "SELECT r.id, r.due_at, min(n.due_at) FROM run r JOIN node n ON n.run = r.key AND n.status = 3 WHERE r.gate = 0"
+        "SELECT r.id, r.due_at, min(n.due_at) FROM run r JOIN node n ON n.run = r.key AND n.status = 3 "
+        "WHERE r.gate = 0 AND n.due_at IS NOT NULL"
     )
     for run, known, first in db.execute(f"{due} GROUP BY r.key"):
         assert (known or 2**63) <= first, f"{run} is due at {first}, and is looked for at {known}"

@@ -202,6 +202,29 @@ def skipped(settlement: Grant | Settle, reason: str = CONDITION) -> Settle:
     return Settle(settlement.attempt, AttemptStatus.RELEASED, NodeStatus.SKIPPED, reason=reason)
 
 
+def child_run(of: Graph, grant: Grant, run: str = "child-1", **options: Any) -> Create:
+    """A run that performs the node of an attempt."""
+    return create(of, run, parent=grant.run_id, parent_node=grant.index, depth=1, **options)
+
+
+def parked(grant: Grant, child: Create | None = None) -> Settle:
+    """The settlement of an attempt that hands its node over to a run, or waits on for it."""
+    output = None if child is None else b'{"run":"%s"}' % child.run_id.encode()
+    return Settle(grant.attempt, AttemptStatus.PARKED, NodeStatus.WAITING, output, wakes=grant.wakes, child=child)
+
+
+def hand_over(store: Store, grant: Grant, of: Graph | None = None, run: str = "child-1", **options: Any) -> RunRow:
+    """The node of an attempt is performed by a new run from now on."""
+    below = of or graph(k="")
+    store.commit(add_graph(below))
+    one(store, parked(grant, child_run(below, grant, run, **options)), Settled)
+    return reader.require_run(store, run)
+
+
+def wake(store: Store, index: int = 0, run: str = RUN, ended: str | None = None) -> Woken:
+    return one(store, Wake(RunId(run), index, None if ended is None else RunId(ended)), Woken)
+
+
 def work(store: Store, worker: str = WORKER, *, failing: Mapping[str, str] | Iterable[str] = (), **scope: Any) -> int:
     """Claim and settle until nothing is ready; nodes whose id is in `failing` fail. How many attempts it took."""
     doomed = set(failing)
@@ -267,9 +290,11 @@ def enact(
     return finish(store, status, *rows, open_gate=going_on, run=run, **more)
 
 
-def changed(row: NodeRow, status: NodeStatus, reason: str | None = None, *, fresh: bool = False) -> NodeChange:
+def changed(
+    row: NodeRow, status: NodeStatus, reason: str | None = None, *, fresh: bool = False, anew: bool = False
+) -> NodeChange:
     """A change computed from this row."""
-    return NodeChange(row.index, row.status, row.attempt, status, reason, fresh)
+    return NodeChange(row.index, row.status, row.attempt, status, reason, fresh, anew)
 
 
 def node(store: Store, index: int, run: str = RUN) -> NodeRow:

@@ -14,8 +14,8 @@ SELECT 'ready', count(*) FROM
   ((SELECT run, lane, rank, idx FROM ready EXCEPT SELECT run, lane, rank, idx FROM node WHERE status = 1)
    UNION ALL (SELECT run, lane, rank, idx FROM node WHERE status = 1 EXCEPT SELECT run, lane, rank, idx FROM ready)) d
 UNION ALL SELECT 'due', count(*) FROM
-  ((SELECT run, at, idx FROM due EXCEPT SELECT run, due_at, idx FROM node WHERE status = 3)
-   UNION ALL (SELECT run, due_at, idx FROM node WHERE status = 3 EXCEPT SELECT run, at, idx FROM due)) d
+  ((SELECT run, at, idx FROM due EXCEPT SELECT run, due_at, idx FROM node WHERE status = 3 AND due_at IS NOT NULL)
+   UNION ALL (SELECT run, due_at, idx FROM node WHERE status = 3 AND due_at IS NOT NULL EXCEPT SELECT run, at, idx FROM due)) d
 UNION ALL SELECT 'held', count(*) FROM
   ((TABLE held EXCEPT SELECT worker, key / 65536, run, count(*) FROM attempt WHERE status = 0 GROUP BY 1, 2, 3)
    UNION ALL (SELECT worker, key / 65536, run, count(*) FROM attempt WHERE status = 0 GROUP BY 1, 2, 3 EXCEPT TABLE held)) d

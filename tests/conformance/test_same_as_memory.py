@@ -67,12 +67,14 @@ from stepwell.core.model import (
     Share,
     Sweep,
     SwitchGraph,
+    Wake,
     may_rewrite,
 )
 from stepwell.core.store import reader
 from stepwell.core.store.memory import MemoryStore
 from stepwell.stores.sqlite import SqliteStore
 from tests.conformance.drawn import (
+    CHILDREN,
     FORKS,
     ILLEGAL,
     LANES,
@@ -156,6 +158,8 @@ class SameAsMemory(RuleBasedStateMachine):
         queries += [ListStops(worker) for worker in WORKERS]
         queries += [GetGraph(graph.digest) for graph in self.graphs]
         queries += [ListRuns(origin=run) for run in RUNS[:2]]
+        queries += [ListRuns(parent=RUNS[0]), ListRuns(limit=1, parent=RUNS[1]), ListRuns(limit=2, roots=True)]
+        queries += [CountRuns(ListRuns(roots=True), "status"), CountRuns(ListRuns(parent=RUNS[0]), "workflow")]
         queries += [ListEnded(0), ListEnded(0, statuses=(RunStatus.COMPLETED,), limit=2), ListEnded(self.clock.now())]
         queries.append(GetGraphAges(tuple(graph.digest for graph in self.graphs)))
         queries += [ListUnusedGraphs(limit=2), ListRuns(prefix=RUNS[0][:-1]), ListRuns(ended_before=self.clock.now())]
@@ -214,7 +218,7 @@ class SameAsMemory(RuleBasedStateMachine):
             self.batch += [AddNodes(run, start) for start in range(CHUNK, len(self.graphs[place % 2]), CHUNK)]
         for worker, seconds in zip(WORKERS, leases, strict=False):
             self.batch.append(Enlist(worker, seconds * SECOND, b"{}"))
-        self.claim(WORKERS[0], tuple((lane, 3) for lane in LANES), RUNS + FORKS, None, True)
+        self.claim(WORKERS[0], tuple((lane, 3) for lane in LANES), RUNS + FORKS + CHILDREN, None, True)
 
     @rule(
         graph=graphs(), chunk=st.integers(1, 8), order=st.permutations(range(4)), whole=st.booleans(), now=st.booleans()
@@ -286,7 +290,7 @@ class SameAsMemory(RuleBasedStateMachine):
         """Short lives: a worker enlists, takes all it can, and is gone."""
         for _ in range(times):
             self.ask(Enlist(worker, SECOND, b"{}"), False)
-            self.claim(worker, tuple((lane, 9) for lane in lanes), RUNS + FORKS, None, True)
+            self.claim(worker, tuple((lane, 9) for lane in lanes), RUNS + FORKS + CHILDREN, None, True)
             self.clock.advance(1)
             self.ask(Sweep(), True)
 
@@ -310,7 +314,9 @@ class SameAsMemory(RuleBasedStateMachine):
     @rule(worker=st.sampled_from(WORKERS), limit=st.integers(1, 8), scoped=st.booleans(), now=st.booleans())
     def claim_whatever_is_ready(self, worker: WorkerId, limit: int, scoped: bool, now: bool) -> None:
         pairs = tuple((name, of.digest) for name in ("orders", "returns") for of in self.graphs)
-        self.claim(worker, tuple((lane, limit) for lane in LANES), RUNS + FORKS, None if scoped else pairs, now)
+        self.claim(
+            worker, tuple((lane, limit) for lane in LANES), RUNS + FORKS + CHILDREN, None if scoped else pairs, now
+        )
 
     def claim(self, worker: WorkerId, lanes: Any, runs: Any, serves: Any, now: bool) -> None:
         op = Claim(ClaimId(f"{len(self.claims):05}"), worker, lanes, runs, serves)
@@ -351,6 +357,7 @@ class SameAsMemory(RuleBasedStateMachine):
         lines=st.lists(st.sampled_from(sorted(PAYLOADS)), max_size=2),
         postponed=st.booleans(),
         reason=st.sampled_from(REASONS),
+        wakes=st.sampled_from((0, 0, 1, 2)),
         now=st.booleans(),
     )
     def settle(
@@ -362,11 +369,55 @@ class SameAsMemory(RuleBasedStateMachine):
         lines: list[str],
         postponed: bool,
         reason: str | None,
+        wakes: int,
         now: bool,
     ) -> None:
         recorded = tuple(("effect", PAYLOADS[name] or b"") for name in lines)
         given = (PAYLOADS[name] for name in payloads)
-        self.ask(Settle(self.attempt(which), *how, *given, delay, postponed, reason, recorded), now)
+        self.ask(Settle(self.attempt(which), *how, *given, delay, postponed, reason, wakes, lines=recorded), now)
+
+    @precondition(lambda self: self.graphs)
+    @rule(
+        which=number,
+        new=number,
+        of=number,
+        wakes=st.sampled_from((0, 0, 0, 1)),
+        recorded=st.booleans(),
+        other=st.booleans(),
+        now=st.booleans(),
+    )
+    def hand_over(self, which: int, new: int, of: int, wakes: int, recorded: bool, other: bool, now: bool) -> None:
+        """A node is performed by a run from now on, mostly by a new one, with other ops in the same batch."""
+        attempt = self.attempt(which)
+        found = self.memory._state.attempt(*split_attempt_id(attempt))
+        parent, index = (RUNS[0], 0) if found is None else (found.run.id, found.index)
+        graphs = [graph for graph in self.graphs if not graph.removed]
+        digest = graphs[of % len(graphs)].digest if of % 16 else Digest("unknown")
+        child = Create(
+            CHILDREN[new % len(CHILDREN)], "orders", None, digest, b"{}", 7, parent=parent, parent_node=index, depth=1
+        )
+        lines = (("effect", b"{}"),) if recorded else ()
+        if other:
+            self.ask(Settle(self.attempt(of), *GOOD, b"null"), False)
+        settlement = Settle(
+            attempt, AttemptStatus.PARKED, NodeStatus.WAITING, b"{}", wakes=wakes, child=child, lines=lines
+        )
+        self.ask(settlement, False)
+        if other:
+            self.claim(WORKERS[0], tuple((lane, 3) for lane in LANES), RUNS + FORKS + CHILDREN, None, False)
+        if now:
+            self.commit()
+
+    @rule(which=number, index=st.integers(-1, 6), ended=st.none() | number, now=st.booleans())
+    def wake(self, which: int, index: int, ended: int | None, now: bool) -> None:
+        """Mostly the node that a child run performs, when that has ended; or any."""
+        runs = [run for run in reader.all_runs(self.memory) if run.parent is not None]
+        if runs and which % 3:
+            child = runs[which % len(runs)]
+            assert child.parent is not None
+            self.ask(Wake(child.parent, child.parent_node or 0, child.id), now)
+        else:
+            self.ask(Wake(self.run(which), index, None if ended is None else self.run(ended)), now)
 
     @rule(take=st.lists(number, min_size=1, max_size=8), well=st.booleans(), then_claim=st.booleans())
     def settle_many(self, take: list[int], well: bool, then_claim: bool) -> None:
@@ -566,7 +617,7 @@ class SameAsMemory(RuleBasedStateMachine):
             legal = [s for s in NodeStatus if may_rewrite(row.status, s) and not self.takes_back(run, row, s)]
             if legal or place % 5 == 0:
                 status = legal[choice % len(legal)] if legal and choice % 6 else row.status
-                changes.append(change(row, status, f"because {place % 3}", fresh))
+                changes.append(change(row, status, f"because {place % 3}", fresh, choice % 3 == 0))
         if stale % 8 == 0 and changes:
             changes[0] = changes[0]._replace(was_attempt=changes[0].was_attempt + 1)
         finish = None
@@ -605,7 +656,7 @@ class SameAsMemory(RuleBasedStateMachine):
         self.ask(Enlist(worker, 600 * SECOND, b"{}"), True)
         for _ in range(12):
             before = len(self.attempts)
-            self.claim(worker, tuple((lane, 100) for lane in LANES), RUNS + FORKS, None, True)
+            self.claim(worker, tuple((lane, 100) for lane in LANES), RUNS + FORKS + CHILDREN, None, True)
             fresh = self.attempts[before:]
             if not fresh:
                 return
@@ -614,8 +665,8 @@ class SameAsMemory(RuleBasedStateMachine):
             self.commit()
 
 
-def change(row: NodeRow, status: NodeStatus, reason: str | None, fresh: bool = False) -> NodeChange:
-    return NodeChange(row.index, row.status, row.attempt, status, reason, fresh)
+def change(row: NodeRow, status: NodeStatus, reason: str | None, fresh: bool = False, anew: bool = False) -> NodeChange:
+    return NodeChange(row.index, row.status, row.attempt, status, reason, fresh, anew)
 
 
 SameAsMemory.TestCase.settings = settings(

@@ -37,6 +37,7 @@ RUN_WHOLE = (
 )
 """Pages whose Python blocks are programs; those of one page are run one after the other, in one namespace."""
 RUN_ELSEWHERE = {
+    "child-runs.md": ("tests/docs/test_child_runs_page.py", 1),
     "checkpoints.md": ("tests/history/test_pages.py", 2),
     "class-form.md": ("tests/define/test_class_form_page.py", 34),
     "documents.md": ("tests/docs/test_documents_page.py", 1),
@@ -49,10 +50,11 @@ RUN_ELSEWHERE = {
 }
 """Which tests run the Python blocks of other pages, and how many those are."""
 DATA = {
+    "child-runs.md": ({"json": 1}, "tests/engine/test_child_runs.py"),
     "branching.md": ({"yaml": 1}, "tests/define/document/test_conditions.py"),
     "documents.md": ({"yaml": 2}, "tests/docs/test_documents_page.py"),
     "dynamic.md": ({"json": 1}, "tests/docs/test_pages.py"),
-    "handlers.md": ({"yaml": 7, "toml": 4}, "tests/handlers/test_handlers_page.py"),
+    "handlers.md": ({"yaml": 8, "toml": 4}, "tests/handlers/test_handlers_page.py"),
     "pipelines.md": ({"json": 1}, "tests/pipeline/test_page.py"),
     "replay.md": ({"toml": 1}, "tests/docs/test_console.py"),
     "ui.md": ({"toml": 1}, "tests/server/test_about.py"),

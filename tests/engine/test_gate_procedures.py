@@ -129,7 +129,7 @@ def test_a_reattempt_is_not_refused_for_what_it_has_done_itself() -> None:
     """The node is PENDING when the plan is computed anew, because another one ended between two parts of it."""
     store, other = failed_run_with_a_running_sibling()
     procedure = controls.reattempt(RUN, 0)
-    last = step(store, procedure, 5)
+    last = step(store, procedure, 6)
     cancelled = settling.CANCELLED
     store.commit([Settle(other.attempt, cancelled.status, cancelled.node)])
     receipts = perform(store, last)

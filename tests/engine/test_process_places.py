@@ -97,7 +97,7 @@ def test_bodies_that_come_first_at_the_same_time_share_one_set_of_processes(monk
             self.closed = True
 
     monkeypatch.setattr(process, "ProcessBodies", Bodies)
-    held: list[Any] = [SimpleNamespace(spec=SimpleNamespace(body="process"), number=number) for number in range(5)]
+    held: list[Any] = [SimpleNamespace(kind="process", number=number) for number in range(5)]
     with Engine("memory://") as engine:
         bodies = bodies_of(engine)
         threads = [threading.Thread(target=bodies.begin, args=([body],), kwargs={"keep": False}) for body in held[:4]]
@@ -112,7 +112,7 @@ def test_bodies_that_come_first_at_the_same_time_share_one_set_of_processes(monk
 
 
 def test_a_kind_that_is_needed_first_when_the_worker_has_closed_is_not_opened() -> None:
-    held: Any = SimpleNamespace(spec=SimpleNamespace(body="process"))
+    held: Any = SimpleNamespace(kind="process")
     with Engine("memory://") as engine:
         bodies = bodies_of(engine)
     assert bodies.begin([held], keep=False) is None

@@ -60,15 +60,15 @@ activate adopt audit_log close compare count_runs events get metrics on parts pr
 triggers wait work workflows
 """
 RUN = """
-audit cancel check checkpoint checkpoints delete diff effects export export_graph fork forks freeze graph id import_graph input
-logs metrics node nodes origin output outputs pause progress reattempt replay result resume retry row show state status wait
-why workflow
+audit cancel check checkpoint checkpoints children delete diff effects export export_graph fork forks freeze graph id
+import_graph input logs metrics node nodes origin output outputs parent path pause progress reattempt replay result resume
+retry row show state status wait why workflow
 """
 CTX = """
 attempt check checkpoint db effect idempotency_key input node_id node_name now order_key outcome outputs parents perform
 progress random replaying run run_id seed state stopping uuid workflow
 """
-NODE = "attempts due_at error id name progress reason row seconds status"
+NODE = "attempts child due_at error id name progress reason row seconds status"
 ATTEMPT = "ancestry ended_at error id idempotency_key number outcome row seconds started_at status worker"
 TRIGGERS = "add all backfill fire get pause remove resume versions"
 BUILDER = "fan_out graph node workflow_name"

@@ -34,7 +34,7 @@ def test_every_field_of_config_and_output_is_on_the_page(name):
     handler = Handlers()[name]
     assert "\n".join(tables(handler)) in SECTIONS[name]
     assert all(line.rsplit("|", 2)[1].strip() for line in tables(handler) if line.startswith("| `"))
-    assert "`result`" in "\n".join(tables(handler))
+    assert "`result`" in "\n".join(tables(handler)) or name == "workflow", "its output is that of another document"
     assert PAGE.count(f"[`{name}`](#{name})") == 1
 
 

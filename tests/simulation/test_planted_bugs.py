@@ -19,6 +19,22 @@ def test_a_planted_bug_is_noticed(name: str) -> None:
 
 
 NOTICED_BY = {
+    "the body of a handed over node is called again": 2,
+    "the end of a child run is handed on by nobody": 2,
+    "the result of a child run is taken before it has ended": 2,
+    "a retry does not reach child runs": 2,
+    "a retry starts a second child run": 2,
+    "a pause does not reach child runs": 64,
+    "a resume does not reach child runs": 56,
+    "a child run is created although its parent is stopping": 81,
+    "a parked node of a cancelled run waits for ever": 103,
+    "a cancel does not reach child runs": 107,
+    "a removed node keeps its child run": 107,
+    "a pause misses a child run that is being created": 169,
+    "a wake between look and park is lost": 256,
+    "a child run that is handed over during a pause runs": 1017,
+    "a cancelled run does not wait for its child runs": 768,
+    "a resume misses a child run that is being created": 1887,
     "a parent that a heal added too late skips its child": 21,
     "a node that comes too late runs all the same": 21,
     "the failure of a removed node fails the run": 21,
@@ -35,7 +51,7 @@ NOTICED_BY = {
     "a cascade begins at the top": 63,
     "a retry runs skipped nodes": 106,
     "a heal takes every skipped node for one that came too late": 1204,
-    "what is to run again does not wait for a parent it was given meanwhile": 367,
+    "what is to run again does not wait for a parent it was given meanwhile": 1514,
 }
 """The world that noticed a bug last time is tried first. When it no longer does, others are looked through."""
 

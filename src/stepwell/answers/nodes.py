@@ -65,6 +65,8 @@ class NodeRecord(TypedDict):
     """The queue from which workers take it."""
     due_at: str | None
     """Of a WAITING node: when it becomes READY."""
+    child: str | None
+    """The id of the run that performs it; null if none does, and of nodes as they were earlier."""
 
 
 class NodePage(TypedDict):

@@ -22,6 +22,19 @@ class OriginRecord(TypedDict):
     """The node before which the fork begins, if one was named."""
 
 
+class AncestorRecord(TypedDict):
+    """A run above a child run, and its node that the next run below performs."""
+
+    run: str
+    """The id of the run."""
+    workflow: str
+    """The name of its workflow."""
+    node: str
+    """The id of the node."""
+    name: str
+    """The name of the node."""
+
+
 class RunChange(TypedDict):
     """A run as the stream of all runs sends it whenever it changes."""
 
@@ -45,6 +58,12 @@ class RunChange(TypedDict):
     """How many of them failed."""
     tags: dict[str, str]
     """Its tags."""
+    parent: str | None
+    """Of a child run: the id of the run of which it performs a node."""
+    root: str
+    """The id of the run at the top of its tree: its own if it is no child run."""
+    depth: int
+    """How many runs are above it."""
     created_at: str
     """When it was created."""
     started_at: str | None
@@ -68,6 +87,10 @@ class RunRecord(RunChange):
     """How long it took; null before its end."""
     origin: OriginRecord | None
     """What it was forked from; null if it is no fork."""
+    parent_node: str | None
+    """Of a child run: the id of the node that it performs; null if its parent is gone."""
+    path: str
+    """The id of its root and the names of the nodes down to the one that it performs, as in `order-7/imported/load`."""
 
 
 CountBy: TypeAlias = Literal["status", "workflow", "hour", "day"]
@@ -121,6 +144,8 @@ class RunDetail(RunRecord):
     """How many nodes have each status."""
     forks: list[str]
     """The ids of its forks, the newest first."""
+    ancestors: list[AncestorRecord]
+    """Of a child run: the runs above it, the root first."""
 
 
 class RunReport(RunDetail):

@@ -15,6 +15,7 @@ from .document_commands import add_document_commands
 from .exits import ExitCode, prepare_streams, report
 from .options import (
     AsJson,
+    ChildrenOf,
     ForkOf,
     Inputs,
     Modules,
@@ -25,6 +26,7 @@ from .options import (
     Store,
     Target,
     Until,
+    WithChildren,
     WithError,
     WithPrefix,
     WithStatus,
@@ -107,6 +109,8 @@ def ls(
     fork_of: ForkOf = None,
     search: WithText = None,
     error: WithError = None,
+    parent: ChildrenOf = None,
+    children: WithChildren = False,
     order: Annotated[str, option("ORDER", "created; or, of runs that have ended: ended, duration.")] = "created",
     count: Annotated[str | None, option("BY", "Count them by status, workflow, hour or day instead.")] = None,
     limit: Annotated[int, option("N", "At most so many.", min=1)] = 20,

@@ -125,7 +125,7 @@ def _newest(store: Store) -> Iterator[RunRow]:
 
     from ..core.store import reader
 
-    return islice(reader.all_runs(store), LOOKED_AT_UP_TO)
+    return islice((row for row in reader.all_runs(store) if row.parent is None), LOOKED_AT_UP_TO)
 
 
 @contextmanager

@@ -30,6 +30,7 @@ def find_run(store: Store, text: str) -> RunRow:
     if len(text) < SHORTEST_PREFIX:
         raise RunNotFound(text, f"the beginning of an id needs at least {SHORTEST_PREFIX} characters", store=looked_at)
     rows = list(reader.all_runs(store, prefix=text))
+    rows = [row for row in rows if row.parent is None] or rows  # the ids of child runs begin with that of their root
     if not rows:
         raise RunNotFound(text, store=looked_at)
     if len(rows) > 1:

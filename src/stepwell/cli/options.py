@@ -57,4 +57,6 @@ WithPrefix = Annotated[str | None, option("PREFIX", "Only runs whose id begins s
 ForkOf = Annotated[str | None, option("RUN", "Only forks of this run.", autocompletion=runs)]
 WithText = Annotated[str | None, option("TEXT", "Only runs with this in their id, workflow, error or a tag.")]
 WithError = Annotated[str | None, option("CLASS", "Only runs whose first failed node had an error of this class.")]
+ChildrenOf = Annotated[str | None, option("RUN", "Only child runs of this run.", "--parent", autocompletion=runs)]
+WithChildren = Annotated[bool, flag("--children", "Child runs, too, which perform nodes of others.")]
 Accept = Annotated[bool, flag("--accept", "What the class has lost and gained since is no node under a new name.")]

@@ -10,6 +10,7 @@ from .command import declare
 from .options import (
     Accept,
     AsJson,
+    ChildrenOf,
     DryRun,
     DryRunAsJson,
     ForkOf,
@@ -19,6 +20,7 @@ from .options import (
     RunArgument,
     Since,
     Until,
+    WithChildren,
     WithError,
     WithPrefix,
     WithStatus,
@@ -99,6 +101,8 @@ def add_steering_commands(app: typer.Typer) -> None:
         fork_of: ForkOf = None,
         search: WithText = None,
         error: WithError = None,
+        parent: ChildrenOf = None,
+        children: WithChildren = False,
         limit: Annotated[int, option("N", "At most so many runs, the newest.", min=1, max=1_000)] = 100,
         accept: Accept = False,
         grace_seconds: Annotated[

@@ -30,5 +30,7 @@ def filter_of(query: ListRuns) -> dict[str, Any]:
         "fork_of": query.origin,
         "q": query.text,
         "error": query.error,
+        "parent": query.parent,
+        "children": query.parent is None and not query.roots,
     }
     return {name: value for name, value in fields.items() if value}

@@ -1,5 +1,6 @@
 """Ways to write a workflow, all of which end in a Graph: a class, or a Builder."""
 
+from ..base.performer import Performer, Saved
 from .builder import Builder
 from .classes.decorators import PREVIOUS, step, task
 from .classes.workflow import Workflow

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias, TypeVar, Unpack
 
 from ..base.clock import Duration
 from ..base.ids import NodeId
+from ..base.performer import Performer
 from ..base.place import SourceLine, caller
 from ..base.words import count, shown
 from ..core.graph import NO_ARGS, Graph, GraphProblem, JobOptions, NodeSpec, SideEffects
@@ -46,7 +47,7 @@ class FanOut(list[NodeId]):
         self.parents = parents
 
 
-class Builder:
+class Builder(Performer):
     """A workflow built at run time. The same calls always give the same graph, ids included.
 
         w = Builder("process-mutations")

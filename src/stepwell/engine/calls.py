@@ -113,7 +113,7 @@ class Calls(ABC):
     def events(
         self, run: Run | str | None = None, last: str | None = None, *, until: Literal["ended"] | None = None
     ) -> Iterator[Event]:
-        """Events as they happen: the journal of a run, or the status of every run when it changes.
+        """Events as they happen: the journal of a run, or the status of every run that is no child run when it changes.
 
             for event in engine.events(run, until="ended"):
                 print(event.kind, event.data)

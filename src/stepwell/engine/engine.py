@@ -35,6 +35,7 @@ from .checking import (
     checked_workflows,
     refuse_while_importing_main,
 )
+from .child_starts import ChildStarts
 from .code.code import Code
 from .code.registering import KnownHandlers
 from .code.versions import Versions
@@ -125,6 +126,7 @@ class Engine(Calls):
         worker = new_worker_id() if runner == "local" else None
         listeners = Events(store)
         versions = Versions(store, code, worker)
+        documents = Documents(store, KnownHandlers(registered, store))
         work = EngineWork(
             store,
             code,
@@ -133,11 +135,11 @@ class Engine(Calls):
             listeners,
             lambda: self.triggers,
             None if worker is None else WorkerOptions(worker, limits, lease, taken_queues, guard),
+            ChildStarts(code, documents, lambda: work.announce()),  # noqa: PLW0108 - there is no `work` yet
             forkable=runner == "celery",
         )
         waiting = Waiting(store, watch, work.begin, work.still_active, work.works_on, news=runner == "local")
         requests = Requests(store, code, versions, waiting, work)
-        documents = Documents(store, KnownHandlers(registered, store))
         starting = Starting(
             store, code, documents, work.runner, begin=work.begin, announce=work.announce, adopt=requests.adopt
         )
@@ -250,7 +252,7 @@ class Engine(Calls):
     def on(self, event: EventName, callback: Callable[[Any], None], *, every: Duration | None = None) -> None:
         """Call back for every "run" whose status changes, every "node" whose attempt is settled in this process, when
         "backpressure" begins and ends (work waits in the store because this engine is full), and with `engine.metrics`
-        `every` so many seconds (10 by default) for "metrics".
+        `every` so many seconds (10 by default) for "metrics". Child runs and their nodes are not reported.
 
         The events of one run come in the order of its journal, each once. One thread calls the listeners, one after the other:
         a slow one delays the next event, but no work. What a listener raises is logged and changes nothing. `close()` waits up

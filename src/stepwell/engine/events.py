@@ -18,9 +18,10 @@ from typing import Any, NamedTuple
 from ..base.clock import LONGEST_WAIT
 from ..base.ids import NodeId, RunId
 from ..base.words import shown
+from ..core.kernel.children import may_be_child
 from ..core.model import AttemptStatus, Batch, NodeStatus, Receipt, RunStatus, Settle, receipts
-from ..core.store import Store
-from ..errors import InputError
+from ..core.store import Store, reader
+from ..errors import InputError, StoreError
 from .bodies.held import Held
 from .bodies.raised import Raised
 from .recent import Recent
@@ -77,6 +78,8 @@ class Events:
         """The attempts that the current group commit settles."""
         self._told: Recent[RunId, tuple[int, RunStatus]] = Recent(MAX_RUNS)
         """The latest `seq` and status of each run."""
+        self._children: Recent[RunId, bool] = Recent(MAX_RUNS)
+        """Whether runs are child runs, of those whose ids look like it."""
         self._waiting: queue.SimpleQueue[tuple[str, Any] | None] = queue.SimpleQueue()
         self._dropping = False
         self._thread: threading.Thread | None = None
@@ -122,6 +125,8 @@ class Events:
             match receipt:
                 case receipts.Settled():
                     settled.append(op)  # type: ignore[arg-type]
+                    if op.child is not None:  # type: ignore[union-attr]
+                        self._children[op.child.run_id] = True  # type: ignore[union-attr]
                     news[receipt.run.run_id] = receipt.run
                 case receipts.Rewritten() | receipts.GateTaken():
                     news[receipt.run.run_id] = receipt.run
@@ -131,6 +136,7 @@ class Events:
                     claimed |= dict.fromkeys(grant.run_id for grant in receipt.grants)
                 case receipts.Created(existed=False) | receipts.Deleted():
                     self._told.pop(op.run_id, None)  # type: ignore[union-attr]  # ids are used again
+                    self._children.pop(op.run_id, None)  # type: ignore[union-attr]
                 case _:
                     pass
         if settled and self._listeners["node"]:
@@ -208,8 +214,23 @@ class Events:
             if isinstance(value, threading.Event):
                 value.set()
                 continue
+            if isinstance(value, RunEvent | NodeEvent) and self._is_child(value.run_id):
+                continue
             for callback in tuple(self._listeners[event]):
                 _call(event, callback, value)
+
+    def _is_child(self, run_id: RunId) -> bool:
+        """Whether a run performs a node of another one. Asked in the thread of the listeners, which may wait for the store."""
+        if not may_be_child(run_id):
+            return False
+        known = self._children.get(run_id)
+        if known is None:
+            try:
+                row = reader.get_run(self._store, run_id)
+            except StoreError:
+                return True
+            known = self._children[run_id] = row is None or row.parent is not None
+        return known
 
     def _tell_metrics(self) -> float | None:
         """Call the listeners that are due; the seconds until the next one is."""

@@ -78,7 +78,7 @@ class RunFollower(EventFollower):
 
 
 class AllFollower(EventFollower):
-    """Every run whenever its status or its counts change. First come all runs that have not ended."""
+    """Every run that is no child run whenever its status or its counts change. First come all that have not ended."""
 
     def __init__(self, store: Store, last: str | None) -> None:
         self._store = store
@@ -89,7 +89,8 @@ class AllFollower(EventFollower):
     def next(self) -> list[Event]:
         now, since = self._store.now(), self._since - (SECOND if self._store.embedded else SLACK)
         pages = [*pages_of_unfinished(self._store), *pages_of_ended(self._store, since)]
-        changed = [row for page in pages for row in page if self._seen.get(row.id) != (row.created_at, row.seq)]
+        rows = [row for page in pages for row in page if row.parent is None]
+        changed = [row for row in rows if self._seen.get(row.id) != (row.created_at, row.seq)]
         for row in changed:
             self._seen[row.id] = row.created_at, row.seq
         self._since = now

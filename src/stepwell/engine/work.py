@@ -31,6 +31,7 @@ from .reports.explain import served_by
 from .scheduling.metrics import IDLE, EngineMetrics
 from .trigger_rounds import TriggerPort, TriggerRounds
 from .waiting import Watch
+from .worker.children import ChildPort
 from .worker.duties import Follower
 from .worker.runner import LocalRunner
 
@@ -60,12 +61,14 @@ class EngineWork:
         listeners: Events,
         triggers: Callable[[], TriggerPort],
         options: WorkerOptions | None,
+        children: ChildPort,
         *,
         forkable: bool,
     ) -> None:
         """Without `options` the engine runs no bodies. `forkable`: it may be used on both sides of a fork."""
         self._store, self._code, self._versions = store, code, versions
         self._watch, self._listeners = watch, listeners
+        self._children = children
         self._opener = None if forkable else os.getpid()
         self._lock = threading.Lock()
         self._started = False
@@ -99,6 +102,7 @@ class EngineWork:
             discover=self._serve,
             waited=self._watch.waited,
             graphs=self._code.graphs.known,
+            children=self._children,
             queues=options.queues,
             guarded=options.guarded,
         )

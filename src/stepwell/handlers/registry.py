@@ -47,6 +47,7 @@ _BUILT_IN = {
     "llm_service": "llm:llm_service",
     "shell": "shell:shell",
     "transform": "data:transform",
+    "workflow": "workflow:workflow",
 }
 """Where each handler is, or the function that makes it for a given `Access`."""
 

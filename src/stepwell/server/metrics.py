@@ -26,10 +26,13 @@ def metrics_text(service: ServerProcess) -> str:
 
 
 def _lines(service: ServerProcess) -> Iterator[str]:
-    yield from _head("stepwell_runs", "gauge", f"Unfinished runs by status, counted up to {COUNTED_UP_TO}.")
+    yield from _head(
+        "stepwell_runs", "gauge", f"Unfinished runs by status, without child runs, counted up to {COUNTED_UP_TO}."
+    )
     for status in RunStatus:
         if status in UNFINISHED_RUNS:
-            found = sum(1 for _ in islice(reader.all_runs(service.store, status), COUNTED_UP_TO))
+            roots = (row for row in reader.all_runs(service.store, status) if row.parent is None)
+            found = sum(1 for _ in islice(roots, COUNTED_UP_TO))
             yield f'stepwell_runs{{status="{status}"}} {found}'
     alive = living(service.store)
     yield from _head("stepwell_workers", "gauge", "Workers with a lease.")

@@ -87,7 +87,7 @@ class EndedRuns:
         self._looked[trigger] = now
         for row in reader.rows(self._store, ListEnded(first, when.workflow, statuses)):
             ended = EndedRun(self._store, row)
-            if ended.told not in seen:
+            if row.parent is None and ended.told not in seen:
                 seen.add(ended.told)
                 yield ended
         oldest = self._looked[trigger] - LOOK_BACK

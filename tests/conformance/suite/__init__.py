@@ -34,6 +34,7 @@ from tests.conformance.suite.forking import *
 from tests.conformance.suite.gates import *
 from tests.conformance.suite.journal import *
 from tests.conformance.suite.leases import *
+from tests.conformance.suite.parking import *
 from tests.conformance.suite.reading import *
 from tests.conformance.suite.records import *
 from tests.conformance.suite.restoring import *

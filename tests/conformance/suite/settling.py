@@ -227,8 +227,11 @@ def test_only_the_settlements_in_the_table_are_accepted(store: Store, status: At
         assert with_a_claim == [Refused(Refusal.STATUS, f"{status} -> {asked}"), Claimed(())], asked
     assert node(store, 0).status is NodeStatus.RUNNING
     illegal = Settle(grant.attempt, AttemptStatus.RUNNING, NodeStatus.COMPLETED)
+    below = graph(k="")
+    store.commit(add_graph(below))
+    child = child_run(below, grant) if status is AttemptStatus.PARKED else None
     for asked in sorted(legal)[:1]:
-        first, second = store.commit([illegal, Settle(grant.attempt, status, asked)])
+        first, second = store.commit([illegal, Settle(grant.attempt, status, asked, child=child)])
         assert isinstance(first, Refused)
         assert isinstance(second, Settled)
 

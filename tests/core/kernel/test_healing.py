@@ -193,6 +193,14 @@ def test_what_waited_for_its_next_attempt_waits_for_a_new_parent_first() -> None
     assert healed(before, after, a=C, b=S, c=W) == {}
 
 
+def test_what_a_child_run_performs_has_begun_so_a_new_parent_comes_too_late() -> None:
+    before = graph(a="", c="a")
+    after = versions(before, graph(a="", b="a", c="b"))
+    parked = [row._replace(wakes=1) if row.id == "c" else row for row in rows(after, a=C, b=P, c=W)]
+    (change,) = heal(run_row(after), parked, before, after).changes
+    assert (after.order[change.index], change.status, change.reason) == ("b", S, "healed_late")
+
+
 def test_in_a_run_that_has_ended_new_nodes_wait_for_a_retry() -> None:
     before = graph(a="", c="a")
     after = versions(before, graph(a="", b="a", c="b"))

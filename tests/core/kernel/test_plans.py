@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepwell.core.kernel.plans import Plan, cancel, failed, pause, resume, retry, unchanged
+from stepwell.core.kernel.plans import NotNow, Plan, cancel, failed, pause, reattempt, resume, retry, unchanged
 from stepwell.core.model import NODE_FAILED, NodeRow, NodeStatus, RunStatus
 from tests.core.kernel.facts import graph, run_row
 
@@ -66,17 +66,54 @@ def test_a_retry_runs_what_did_not_complete_and_depends_on_what_still_runs() -> 
     assert {OF.order[change.index] for change in retry(rows(**ended), removed).changes} == {"c", "d", "y"}
 
 
-def test_a_pause_and_what_ends_it_change_no_node() -> None:
-    assert (pause().changes, pause().finish.status, pause().finish.open_gate) == ([], RunStatus.PAUSED, False)
-    assert (pause().finish.reason, pause("for a doubt").finish.reason) == ("paused", "for a doubt")
-    on = resume(run_row(OF, "PAUSED", reason="paused"))
+def test_a_pause_and_what_ends_it_change_no_node_and_depend_on_what_still_runs() -> None:
+    stop = pause(rows())
+    assert (stop.changes, stop.finish.status, stop.finish.open_gate) == ([], RunStatus.PAUSED, False)
+    assert (stop.finish.reason, pause(rows(), "for a doubt").finish.reason) == ("paused", "for a doubt")
+    on = resume(run_row(OF, "PAUSED", reason="paused"), rows())
     assert (on.changes, on.finish.status, on.finish.open_gate, on.finish.tolerate) == (
         [],
         RunStatus.RUNNING,
         True,
         False,
     )
-    assert resume(run_row(OF, "PAUSED", reason=NODE_FAILED)).finish.tolerate
+    assert resume(run_row(OF, "PAUSED", reason=NODE_FAILED), rows()).finish.tolerate
+    for plan in (stop, on):  # a body that hands its node over to a child run is noticed
+        assert [(OF.order[still.index], still.was, still.status) for still in plan.holds_while] == [
+            ("x", NodeStatus.RUNNING, NodeStatus.RUNNING)
+        ]
+
+
+def parked(*names: str) -> list[NodeRow]:
+    return [row._replace(wakes=1) if row.id in names else row for row in rows(w="WAITING")]
+
+
+def test_a_cancel_leaves_what_child_runs_perform_until_they_have_ended_and_a_failure_does_not() -> None:
+    assert set(becomes(cancel(parked("w"), grace=5))) == {"c", "d", "y"}
+    assert "w" in becomes(failed(run_row(OF), parked("w"), OF.children))
+    woken = [row._replace(due_at=1) for row in parked("w")]
+    assert "w" in becomes(cancel(woken, grace=5)), "its child run has ended, and the gate was closed"
+
+
+def test_nothing_is_attempted_again_above_a_child_run_that_goes_on() -> None:
+    below = [row._replace(wakes=1, status=NodeStatus.WAITING) if row.id == "b" else row for row in rows(c="PENDING")]
+    refused = reattempt(OF.index["a"], below, OF, cascade=True)
+    assert isinstance(refused, NotNow)
+    assert "while what is below it is running ('b')" in refused.message
+
+
+def test_what_is_attempted_again_is_performed_anew_and_the_rest_keeps_its_child_run() -> None:
+    ended = rows(b="FAILED", c="UPSTREAM_FAILED", d="UPSTREAM_FAILED", x="COMPLETED", y="CANCELLED", w="CANCELLED")
+    plan = reattempt(OF.index["b"], ended, OF)
+    assert isinstance(plan, Plan)
+    assert {OF.order[change.index]: change.anew for change in plan.changes} == {
+        "b": True,
+        "c": True,
+        "d": True,
+        "y": False,
+        "w": False,
+    }
+    assert not any(change.anew for change in retry(ended).changes)
 
 
 def test_a_run_that_stays_what_it_was_opens_its_gate_only_if_it_was_open() -> None:

@@ -14,13 +14,15 @@ STORED: dict[type[StrEnum], str] = {
     AttemptStatus: "RUNNING COMPLETED FAILED TIMED_OUT LOST RELEASED CANCELLED SUPERSEDED",
 }
 """By number, from 0 on. Files keep these numbers: names are only added at the end."""
+LATER = {AttemptStatus: {"PARKED": 20}}
+"""Those that are numbered by hand; see `core/store/rules/codes.py`."""
 
 
 @pytest.mark.parametrize("statuses", STORED)
 def test_the_numbers_in_files_stay_what_they_are(statuses: type[StrEnum]) -> None:
     assert {status.value: status.code for status in statuses} == {  # type: ignore[attr-defined]
         name: code for code, name in enumerate(STORED[statuses].split())
-    }
+    } | LATER.get(statuses, {})
 
 
 def test_every_status_has_a_look_and_no_two_nodes_the_same() -> None:

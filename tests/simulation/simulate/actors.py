@@ -19,9 +19,11 @@ from stepwell.core.model import AttemptStatus, Claimed, Gate, Refused, RunNews, 
 from stepwell.core.model.outputs import Completion
 from stepwell.define.code.conditions import SKIP
 from stepwell.engine.bodies.attempt import Attempt, settle
+from stepwell.engine.bodies.handing import after_look, handed_over
 from stepwell.engine.bodies.held import Held
 from stepwell.engine.bodies.host import Services
 from stepwell.engine.bodies.kinds import Limits
+from stepwell.engine.procedures.children import ChildEnd, look
 from stepwell.engine.procedures.procedure import Commit, Procedure, Wish
 from stepwell.engine.scheduling.batches import CommitBatch
 from stepwell.engine.scheduling.scheduler import Scheduler
@@ -228,6 +230,8 @@ class Worker(Actor):
             self.handle_news(result.news.values())
             for _, op, ok in result.settled:
                 self.world.saw("a late worker is fenced", not ok)
+                if ok and op.child is not None and op.child.run_id in self.world.store._state.runs:
+                    self.scheduler.know(self.world.facts_of(op.child.run_id))
                 if ok and op.delay is not None:
                     self.timetable.sweep_by(self.now() + op.delay)
             if result.lease_lost:
@@ -254,6 +258,9 @@ class Worker(Actor):
             self._finish(held, settle(held, CANCELLED))
             return
         held.begun = True
+        if held.wakes:
+            self._look(held)
+            return
         attempt = self._attempts[held] = Attempt(held, Services(_no_reads, self.scheduler.lines))
         count = self.world.body_begins(held, self.name)
         self._say(attempt, "begins")
@@ -276,8 +283,22 @@ class Worker(Actor):
             self._finish(held, attempt.returned(SKIP))
         elif body.count <= self.world.workload.behaviour(held.spec.id).fails:
             self._finish(held, attempt.raised(RuntimeError(f"body {body.count} of {held.spec.id}")))
+        elif held.spec.id in self.world.workload.children:
+            self._finish(held, handed_over(held, self.world.child_of(held)))
         else:
             self._finish(held, attempt.returned(result_of(held.spec.id, inputs)))
+
+    def _look(self, held: Held) -> None:
+        """Look at the run that performs the node, again if the store does not answer."""
+
+        def done(end: ChildEnd | None) -> None:
+            if end is None:
+                self._look(held)
+            else:
+                self.world.saw("a child run is waited for again", end.row is not None and not end.row.status.terminal)
+                self._finish(held, after_look(held, end))
+
+        self.perform(f"look {held.attempt}", look(held.facts.run_id, held.index), done)
 
     def _say(self, attempt: Attempt, text: str) -> None:
         if speaks(attempt.held.index) and (said := attempt.output()) is not None:

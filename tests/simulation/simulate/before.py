@@ -60,7 +60,8 @@ class Before:
                 if not self.running[op.attempt]:
                     raise Violation(f"{op.attempt} was not the current attempt of its node and was accepted")
                 self.running[op.attempt] = False
-                if op.status is AttemptStatus.COMPLETED and not self._has_lines(state, receipt.run.run_id, op.attempt):
+                body_ended = op.status is AttemptStatus.COMPLETED and not op.wakes
+                if body_ended and not self._has_lines(state, receipt.run.run_id, op.attempt):
                     raise Violation(f"{op.attempt} completed and not all that its body said is there")
             if isinstance(op, Append) and isinstance(receipt, Appended) and not self.running[op.attempt]:
                 raise Violation(f"{op.attempt} had ended and a line of it was accepted")

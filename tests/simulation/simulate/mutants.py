@@ -3,7 +3,7 @@
 They are patches that live here and nowhere else; the shipped code has no switches for them.
 """
 
-from tests.simulation.simulate import branching_mutants, control_mutants, core_mutants
+from tests.simulation.simulate import branching_mutants, children_mutants, control_mutants, core_mutants
 from tests.simulation.simulate.planted import MUTANTS
 
-__all__ = ["MUTANTS", "branching_mutants", "control_mutants", "core_mutants"]
+__all__ = ["MUTANTS", "branching_mutants", "children_mutants", "control_mutants", "core_mutants"]

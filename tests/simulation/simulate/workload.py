@@ -6,6 +6,7 @@ import random
 from collections.abc import Collection, Mapping
 from functools import cache
 from hashlib import sha256
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from stepwell.base.ids import NodeId
@@ -50,6 +51,8 @@ class Workload(NamedTuple):
     """Of the runs, in turn."""
     queues: tuple[str, ...] = ()
     """Each worker serves one of them, in turn, if there are workers for all of them."""
+    children: Mapping[str, Graph] = MappingProxyType({})
+    """The graphs of the runs to which the bodies of these nodes hand them over."""
 
     def behaviour(self, node: str) -> Behaviour:
         return self.behaviours.get(node, CALM)
@@ -72,10 +75,15 @@ def holds(spec: NodeSpec, inputs: Mapping[str, Any]) -> bool:
     return spec.when != "never"
 
 
-def expected_outputs(graph: Graph, late: Collection[str] = (), decided: Collection[str] = ()) -> dict[str, str]:
+def expected_outputs(
+    graph: Graph,
+    late: Collection[str] = (),
+    decided: Collection[str] = (),
+    children: Mapping[str, Graph] = MappingProxyType({}),
+) -> dict[str, Any]:
     """The outputs of a run without any fault, computed without the engine. `late`: nodes that a heal added too late;
-    `decided`: nodes that were skipped before it."""
-    outputs: dict[str, str] = {}
+    `decided`: nodes that were skipped before it; `children`: of the workload."""
+    outputs: dict[str, Any] = {}
     skipped: set[str] = set()
     for spec in sorted(graph, key=lambda spec: graph.ranks[graph.index[spec.id]]):
         inputs = {parent: outputs[parent] for parent in spec.needs if parent in outputs}
@@ -85,6 +93,11 @@ def expected_outputs(graph: Graph, late: Collection[str] = (), decided: Collecti
             continue
         if without_parents or spec.id in decided or not holds(spec, inputs):
             skipped.add(spec.id)
+        elif spec.id in children:
+            below = children[spec.id]
+            found = expected_outputs(below, children=children)
+            last = [each.id for each in below if not below.dependents(each.id)]
+            outputs[spec.id] = found.get(last[0]) if len(last) == 1 else {each: found.get(each) for each in last}
         else:
             outputs[spec.id] = result_of(spec.id, inputs)
     return outputs
@@ -128,6 +141,8 @@ def shapes() -> dict[str, Workload]:
     deployed_beside = _graph(
         {"a": "", "b": "a", "x": "a", "y": "b", "c": "b x"}, b={"when": "never"}, c={"needs": (NodeId("b"),)}
     )
+    one_below, two_below = _graph({"k": ""}), _graph({"k": "", "l": ""})
+    careful_child = _graph({"a": "", "b": "a", "c": "b"}, b={"on_lost": "interrupt"})
     both_slow = {"a": Behaviour(seconds=0.2), "b": Behaviour(seconds=0.2)}
     slow = {"a": Behaviour(seconds=0.05)}
     failing, stubborn = {"b": Behaviour(fails=1)}, Behaviour(seconds=1, obeys=False)
@@ -159,6 +174,17 @@ def shapes() -> dict[str, Workload]:
             Workload("condition again", choosing, {}, asks=("late cascade",)),
             Workload("fork below a condition", choosing, {}, asks=("late fork",)),
             Workload("heal beside a condition", choosing, {}, asks=("late heal",), later=deployed_beside),
+            Workload("child", chain, {}, children={"b": one_below}),
+            Workload("child at most once", careful_child, {}, children={"b": one_below}),
+            Workload("child fails", pair, {"k": Behaviour(fails=1)}, children={"b": one_below}),
+            Workload(
+                "child beside a failure", pair, {"a": Behaviour(fails=1), "k": slow["a"]}, children={"b": two_below}
+            ),
+            Workload("cancel child", pair, {"k": slow["a"]}, asks=("cancel",), children={"b": one_below}),
+            Workload("pause child", pair, {"b": slow["a"], "k": slow["a"]}, asks=("pause",), children={"b": one_below}),
+            Workload(
+                "reattempt child", _graph({"a": "", "b": "a"}), {}, asks=("reattempt",), children={"b": one_below}
+            ),
             Workload("heal", first, {"b": Behaviour(seconds=0.05)}, asks=("heal",), later=deployed),
             Workload("heal late", first, {"c": Behaviour(fails=1, seconds=0.5)}, asks=("late heal",), later=deployed),
             Workload("heal between", side_by_side, both_slow, asks=("heal",), later=one_after_the_other),
@@ -205,8 +231,32 @@ def _longer() -> dict[str, Workload]:
         asks=("heal",),
         later=_graph({"a": "", "b": "a"}, **retried),
     )
+    grandchild = Workload(
+        "grandchild",
+        shapes()["diamond"].graph,
+        {"m": Behaviour(fails=1), "l": Behaviour(seconds=0.05)},
+        asks=("pause", "late cancel"),
+        children={"b": _graph({"k": "", "l": "k"}), "c": _graph({"n": ""}), "k": _graph({"m": ""})},
+    )
+    dropped = shapes()["heal"]._replace(
+        name="child dropped", behaviours={"k": Behaviour(seconds=0.3)}, children={"c": _graph({"k": ""})}
+    )
+    children = {
+        "grandchild": grandchild,
+        "child dropped": dropped,
+        "resume child": shapes()["pause child"]._replace(
+            name="resume child", behaviours={}, asks=("pause", "early resume", "pause", "early resume")
+        ),
+        "child pauses": grandchild._replace(name="child pauses", on_failure="pause"),
+        "child finishes": grandchild._replace(name="child finishes", on_failure="finish"),
+        "child cascade": shapes()["cascade"]._replace(name="child cascade", children={"b": _graph({"k": ""})}),
+        "child forks": shapes()["fork"]._replace(
+            name="child forks", asks=("fork", "late fork", "late cascade"), children={"b": _graph({"k": ""})}
+        ),
+    }
     return {
         **failing,
+        **children,
         **poisoned,
         "all at most once": all_once,
         "cancel stubborn": stubborn_cancel,
@@ -255,6 +305,7 @@ def random_workload(rng: random.Random) -> Workload:
             kills=rng.choice([0] * 15 + [1, 3]) if "on_lost" not in options[name] else 0,
         )
     graph = _graph(edges, **options)
+    children = {name: _random_child(rng, name, behaviours) for name in names if rng.random() < 0.15}
     later = _another_version(rng, graph) if rng.random() < 0.4 else None
     verbs = ["cancel", "cancel", "retry", "pause", "resume", "reattempt", "cascade", "fork"] + (
         ["heal", "heal carefully"] if later else []
@@ -274,7 +325,18 @@ def random_workload(rng: random.Random) -> Workload:
         chunk=rng.choice([1, 2, CHUNK]),
         priorities=rng.choice([(0,), (0, 5, -5)]),
         queues=rng.choice([(), ("default", "gpu")]),
+        children=children,
     )
+
+
+def _random_child(rng: random.Random, name: str, behaviours: dict[str, Behaviour]) -> Graph:
+    """A small graph for the run that performs a node."""
+    names = [f"{name}_{letter}" for letter in "kl"[: rng.choice([1, 1, 2])]]
+    for each in names:
+        behaviours[each] = Behaviour(
+            fails=rng.choice([0, 0, 0, 1]), seconds=rng.choice([0, 0, 0.05]), obeys=rng.random() < 0.8
+        )
+    return _graph({each: names[0] if place and rng.random() < 0.5 else "" for place, each in enumerate(names)})
 
 
 def _another_version(rng: random.Random, graph: Graph) -> Graph:

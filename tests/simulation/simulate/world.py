@@ -13,11 +13,13 @@ from stepwell.base.clock import SECOND, ManualClock, microseconds
 from stepwell.base.codec import decode
 from stepwell.base.ids import ClaimId, RunId
 from stepwell.core.kernel.audit import Stored, audit
+from stepwell.core.kernel.children import child_id, child_seed
 from stepwell.core.kernel.layout import add_graph
 from stepwell.core.model import (
     CONDITION,
     HEALED_LATE,
     NODE_FAILED,
+    PARENT_PAUSED,
     PARENTS_SKIPPED,
     Append,
     AttemptStatus,
@@ -54,6 +56,7 @@ from tests.simulation.simulate.before import Before, Violation
 from tests.simulation.simulate.faults import Fault, Swarm
 from tests.simulation.simulate.forks import Forks
 from tests.simulation.simulate.healed import check_in_time, check_late
+from tests.simulation.simulate.trees import tree_problems
 from tests.simulation.simulate.workload import Workload, expected_outputs
 
 HEAL_EVENTS = 10_000
@@ -108,13 +111,32 @@ class World:
         self.workers = [self._new_worker(each) for each in served]
 
     def _start(self, run: RunId) -> Procedure[None]:
-        return start([*add_graph(self.workload.graph, self.workload.name), self._create(run)])
+        graphs = [self.workload.graph, *self.workload.children.values()]
+        return start([*(op for graph in graphs for op in add_graph(graph, self.workload.name)), self._create(run)])
 
     def _create(self, run: RunId) -> Create:
         workload = self.workload
         timeout = None if workload.timeout is None else microseconds(workload.timeout)
         priority = workload.priorities[self.runs.index(run) % len(workload.priorities)]
         return Create(run, workload.name, None, workload.graph.digest, b"{}", 7, workload.on_failure, priority, timeout)
+
+    def child_of(self, held: Held) -> Create:
+        """The run to which a body hands its node over."""
+        above = self._record(held.facts.run_id)
+        run, node = above.id, held.spec.id
+        graph = self.workload.children[node]
+        made = child_id(run, above.created.depth, node, held.number)
+        return above.created._replace(
+            run_id=made,
+            digest=graph.digest,
+            seed=child_seed(above.created.seed, node),
+            timeout=None,
+            fork=None,
+            origin=None,
+            parent=run,
+            parent_node=held.index,
+            depth=above.created.depth + 1,
+        )
 
     def _new_worker(self, queues: frozenset[str] | None = None) -> Worker:
         self._workers += 1
@@ -174,6 +196,7 @@ class World:
             raise Violation(f"attempt {held.attempt} of {node} begins twice")
         self._begun_attempts.add(held.attempt)
         self._check_parents_ran(held)
+        self._check_not_handed_over(held)
         behaviour = self.workload.behaviour(node)
         if behaviour.fails < self._begins[run, node] <= behaviour.fails + behaviour.unstorable:
             self._unstorable.add(held.attempt)
@@ -189,6 +212,13 @@ class World:
             if self._begins[run, node] > requests:
                 raise Violation(f"{node} promised at most one body for each request; {worker} begins one more")
         return self._begins[run, node]
+
+    def _check_not_handed_over(self, held: Held) -> None:
+        """Once a run performs a node, its body is not called any more."""
+        record = self.store._state.runs.get(held.facts.run_id)
+        node = None if record is None or self._tail_lost else record.nodes[held.index]
+        if node is not None and node.wakes and (node.status, node.attempt) == (NodeStatus.RUNNING, held.number):
+            raise Violation(f"the body of {held.spec.id} begins although a run performs it")
 
     def _check_parents_ran(self, held: Held) -> None:
         """A body begins only if some of the parents of its node ran, with `join="all"` only if all did."""
@@ -340,6 +370,8 @@ class World:
                 if self._checked.get(run) != record.seq:  # nothing changes without an entry in the journal
                     self._check(record)
                     self._checked[run] = record.seq
+            if self.workload.children:
+                self._check_tree()
         return answer
 
     def _notice(self, ops: Any, answer: list[Any], *, again: bool) -> None:
@@ -534,6 +566,12 @@ class World:
         if self.user.plans or self.user.calls:
             return
         for run, record in self.store._state.runs.items():
+            if record.created.parent is not None and record.reason in (None, PARENT_PAUSED, "run_failed"):
+                continue  # what is requested of its parent reaches it
+            if record.created.parent is not None and record.status.terminal:
+                continue
+            if any(each.created.parent == run and each.status.stopping for each in self.store._state.runs.values()):
+                continue
             if record.status is RunStatus.PAUSED and record.purpose is None:
                 self.saw("a run is resumed")
                 verb = "retry" if record.reason == NODE_FAILED and self._retries[record.id] < RETRIES else "resume"
@@ -555,7 +593,11 @@ class World:
             and not self.user.plans
             and not self.user.calls
             and not self.user.later
-            and all(record.status is RunStatus.COMPLETED and record.purpose is None for record in runs.values())
+            and all(
+                record.status.terminal and (record.status.completed or record.created.parent is not None)
+                for record in runs.values()
+            )
+            and all(record.purpose is None for record in runs.values())
             and not any("main" in worker.calls or worker.bodies.running for worker in self.workers if worker.alive)
         )
 
@@ -573,6 +615,7 @@ class World:
 
     def judge(self) -> None:
         """At the end: the whole history, quiescence, and the outputs of a world without faults."""
+        self._check_children()
         for record in self.store._state.runs.values():
             self._check(record, whole=True)
             fork = record.created.fork
@@ -583,7 +626,10 @@ class World:
             self.saw("a node comes too late", bool(late))
             self.saw("a condition does not hold", any(node.reason == CONDITION for node in record.nodes))
             self.saw("a node is skipped with its parents", any(node.reason == PARENTS_SKIPPED for node in record.nodes))
-            expected = expected_outputs(load(record.graph.document), late, _decided(record))
+            if record.created.parent is not None and not record.status.completed:
+                self.saw("a child run is superseded")
+                continue
+            expected = expected_outputs(load(record.graph.document), late, _decided(record), self.workload.children)
             outputs = {
                 record.nodes[attempt.index].layout.id: decode(attempt.output or b"null")
                 for attempt in record.attempts
@@ -594,6 +640,22 @@ class World:
             left = [attempt for attempt in record.attempts if attempt.status is AttemptStatus.RUNNING]
             if left or record.gate.name == "HELD" or record.cancel_at is not None:
                 raise Violation(f"run {record.id} is over and something is left: {left or record.gate}")
+
+    def _check_tree(self) -> None:
+        problems = tree_problems(self.store._state.runs.values())
+        if problems and not self._tail_lost:
+            raise Violation("; ".join(problems))
+
+    def _check_children(self) -> None:
+        """A node is handed over once, unless it was attempted again."""
+        made = Counter(
+            (record.created.parent, record.created.parent_node) for record in self.store._state.runs.values()
+        )
+        del made[None, None]
+        self.saw("a run performs a node", bool(made))
+        again = any("reattempt" in what or "cascade" in what for what in self.workload.asks)
+        if not again and not self._tail_lost and max(made.values(), default=0) > 1:
+            raise Violation(f"several runs performed one node: {made}")
 
     def _check(self, record: RunState, *, whole: bool = False) -> None:
         stored = Stored(

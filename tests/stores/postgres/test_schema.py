@@ -50,12 +50,13 @@ def test_a_schema_of_a_newer_version_is_refused(postgres: PostgresServer) -> Non
         PostgresStore(url)
 
 
-def test_a_schema_from_before_the_first_release_is_refused(postgres: PostgresServer) -> None:
-    """Schema 1 did not count the skipped parents of nodes."""
+@pytest.mark.parametrize("version", range(1, VERSION))
+def test_a_schema_from_before_the_first_release_is_refused(postgres: PostgresServer, version: int) -> None:
+    """Schema 1 did not count the skipped parents of nodes, and schema 2 knew no child runs."""
     url = postgres.new_url()
     PostgresStore(url).close()
-    postgres.execute(f"UPDATE {parse(url).schema}.schema_version SET number = 1")
-    with pytest.raises(StoreError, match=r"before the first release \(schema 1\): use another schema"):
+    postgres.execute(f"UPDATE {parse(url).schema}.schema_version SET number = {version}")
+    with pytest.raises(StoreError, match=rf"before the first release \(schema {version}\): use another schema"):
         PostgresStore(url)
 
 

@@ -4,7 +4,20 @@ from stepwell.base.clock import SECOND
 from stepwell.core.model import Append, DeleteGraph, Dismiss, Refused
 from stepwell.core.store import reader
 from stepwell.stores.redis.store import RedisStore
-from tests.conformance.ops import WORKER, claim, completed, enlist, graph, serve, start, sweep, work
+from tests.conformance.ops import (
+    WORKER,
+    claim,
+    claim_first,
+    completed,
+    enlist,
+    graph,
+    hand_over,
+    serve,
+    start,
+    sweep,
+    wake,
+    work,
+)
 from tests.servers.redis_server import RedisServer
 
 DAY = 86_400 * SECOND
@@ -38,6 +51,22 @@ def test_old_runs_are_removed_by_sweeps_and_leave_nothing(server: RedisServer, u
     assert not any(isinstance(receipt, Refused) for receipt in store.commit([DeleteGraph(of.digest), Dismiss(WORKER)]))
     left = set(keys())
     assert left <= {"marker", "lane_texts"}, left
+    store.close()
+
+
+def test_a_child_run_is_kept_until_its_end_is_handed_on_and_leaves_nothing(server: RedisServer, url: str) -> None:
+    shift = 0
+    store = RedisStore(f"{url}&keep_days=7", offset=lambda: shift)
+    hand_over(store, claim_first(store, graph(a=""), seconds=100 * 86_400))
+    work(store, runs=("child-1",))
+    shift = 8 * DAY
+    sweep(store)
+    assert {row.id for row in reader.all_runs(store)} == {"run-1", "child-1"}
+    wake(store, 0, ended="child-1")
+    sweep(store)
+    assert {row.id for row in reader.all_runs(store)} == {"run-1"}
+    assert not [key for key in _keys(server, url) if key.startswith("runs:parent:") or key.endswith(":2")]
+    assert work(store) == 1
     store.close()
 
 

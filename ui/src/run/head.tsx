@@ -16,6 +16,30 @@ export type Counts = Partial<Record<NodeStatus, number>>;
 const sumOf = (counts: Counts, has: (status: NodeStatus) => boolean) =>
   Object.entries(counts).reduce((sum, [status, count]) => sum + (has(status as NodeStatus) ? count : 0), 0);
 
+/** From the root down to the node that this run performs. Each link is to a run, with the node on this path chosen. */
+function Path({ run }: { run: RunDetail }) {
+  const names = [run.root, ...run.ancestors.map((above) => above.name)];
+  return (
+    <nav aria-label="Path" className="flex flex-wrap items-center gap-x-1.5 text-xs text-ink-2">
+      {run.ancestors.map((above, place) => (
+        <span key={above.run} className="flex items-center gap-x-1.5">
+          <Link
+            to="/runs/$runId"
+            params={{ runId: above.run }}
+            search={{ node: above.node }}
+            title={`run ${above.run} of ${above.workflow}`}
+            className="max-w-60 truncate text-accent hover:underline"
+          >
+            {names[place]}
+          </Link>
+          <span aria-hidden="true">/</span>
+        </span>
+      ))}
+      <span aria-current="page">{names.at(-1)}</span>
+    </nav>
+  );
+}
+
 type Props = {
   run: RunDetail;
   /** The moment that is looked at, and how many nodes had which status then. */
@@ -29,6 +53,7 @@ export function RunHead({ run, past }: Props) {
   const done = past ? sumOf(past.counts, nodeHasEnded) : run.nodes_total - run.nodes_open;
   return (
     <header className="space-y-2 bg-paper px-4 pt-3.5 pb-3">
+      {run.ancestors.length > 0 && <Path run={run} />}
       <div className="flex flex-wrap items-center gap-x-3 gap-y-2">
         <h1 className="flex min-w-0 items-center gap-2 text-lg font-semibold tracking-tight">
           {isBuilt(run) ? (

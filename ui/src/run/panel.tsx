@@ -1,4 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
 import clsx from "clsx";
 import { History, RotateCcw, X } from "lucide-react";
 import { useState } from "react";
@@ -77,6 +78,16 @@ export function Panel({ run, node, progress, past, onClose }: Props) {
               {data.seconds !== null && data.status !== "SKIPPED" && <span>{duration(data.seconds)}</span>}
               <Id text={data.id} />
               <TraceLink run={run.id} node={data.id} />
+              {data.child && (
+                <Link
+                  to="/runs/$runId"
+                  params={{ runId: data.child }}
+                  title={data.child}
+                  className="text-accent hover:underline"
+                >
+                  performed by run <span className="font-mono">…{data.child.slice(-8)}</span>
+                </Link>
+              )}
               {latest && <Slower run={run} node={data.id} from={latest.started_at} to={latest.ended_at} />}
             </div>
           )}

@@ -30,6 +30,7 @@ def bulk(
     since: str | None,
     until: str | None,
     fork_of: str | None,
+    parent: str | None,
     limit: int,
     yes: bool,
     dry_run: bool,
@@ -45,8 +46,9 @@ def bulk(
     if isinstance(at := which.get("at"), str) and at.isascii() and at.isdigit() and len(at) <= LONGEST_SEQ:
         which["at"] = int(at)
     with connection.store() as store:
-        if fork_of is not None:
-            which["fork_of"] = find_run(store, fork_of).id
+        for name, run in (("fork_of", fork_of), ("parent", parent)):
+            if run is not None:
+                which[name] = find_run(store, run).id
         preview = connection.engine(store).preview_bulk(verb, limit=limit, **which)
         record = preview.record
         if not as_json:

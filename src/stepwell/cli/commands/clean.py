@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from ...base.clock import microseconds
-from ...core.model import TERMINAL_RUNS, Delete, Deleted, Op, PutRecord, RunRow, RunStatus, Sweep
+from ...core.model import TERMINAL_RUNS, Delete, Deleted, ListRuns, Op, PutRecord, RunRow, RunStatus, Sweep
 from ...core.store import Store, reader
+from ...engine.procedures.gates import delete
+from ...engine.procedures.procedure import carry_out
 from ...engine.runs.records import run_record
 from ...engine.runs.stored import StoredRun
+from ...errors import RunConflict
 from ...history.audit_log import count_before, noted, prune
 from ..connect import Connection
 from ..find import find_run
@@ -55,9 +59,8 @@ def gc(connection: Connection, *, older_than: str, keep: int, audit_log: str, dr
     age, entry_age = parse_age(older_than), parse_age(audit_log)
     with connection.store() as store:
         now = store.now()
-        newest = {row.id for row in islice(reader.all_runs(store, *TERMINAL_RUNS), keep)}
-        old = reader.all_runs(store, *TERMINAL_RUNS, ended_before=now - microseconds(age), limit=_PAGE)
-        rows = [row for row in old if row.id not in newest]
+        newest = {row.id for row in islice(_roots(store), keep)}
+        rows = [row for row in _roots(store, ended_before=now - microseconds(age)) if row.id not in newest]
         if not dry_run:
             rows = _deleted(store, rows, noted("gc", "store", "runs", older_than=older_than, keep=keep))
         graphs = sum(1 for _ in unneeded_graphs(store)) if dry_run else collect_graphs(store)
@@ -82,13 +85,26 @@ def gc(connection: Connection, *, older_than: str, keep: int, audit_log: str, dr
     say(f"{done} {count(len(rows), 'run')} that ended more than {older_than} ago{unused}{log}")
 
 
+def _roots(store: Store, *, ended_before: int | None = None) -> Iterator[RunRow]:
+    """Runs that have ended, the newest first. Child runs go with their roots."""
+    ended = reader.all_runs(store, *TERMINAL_RUNS, ended_before=ended_before, limit=_PAGE)
+    return (row for row in ended if row.parent is None)
+
+
 def _deleted(store: Store, rows: Sequence[RunRow], entries: Sequence[PutRecord]) -> list[RunRow]:
-    """Delete runs, many small ones in a commit, and return them. A run that was retried meanwhile is kept.
+    """Delete runs with their child runs, many small ones in a commit, and return them. One that was retried meanwhile is kept.
 
     `entries`: what the audit log gets of it, once, with the first run that is deleted.
     """
     gone: list[RunRow] = []
     for batch in _batches(rows):
+        asked = [ListRuns(1, parent=row.id) for row in batch]
+        trees = {row for row, page in zip(batch, store.read(asked), strict=True) if page.runs}
+        for row in trees:
+            with suppress(RunConflict):
+                carry_out(store, delete(row.id, entries))
+                gone.append(row)
+        batch = [row for row in batch if row not in trees]
         while batch:
             ops: list[Op] = []
             for row in batch:

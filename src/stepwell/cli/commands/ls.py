@@ -13,6 +13,7 @@ from ...engine.reports.counting import COUNT_BY, count_runs
 from ...engine.reports.ordering import in_order
 from ...engine.runs.records import run_record
 from ...engine.runs.stored import StoredRun
+from ...engine.trees import with_children
 from ...errors import InputError
 from ...history.why.pauses import pause_of
 from ..connect import Connection
@@ -37,6 +38,8 @@ def ls(
     fork_of: str | None,
     search: str | None,
     error: str | None,
+    parent: str | None,
+    children: bool,
     order: str,
     count: str | None,
     limit: int,
@@ -55,6 +58,7 @@ def ls(
             text=search,
             error=error,
         )
+        asked = with_children(asked, None if parent is None else find_run(store, parent).id, children=children)
         if count is not None:
             return _count(store, asked, count, as_json=as_json)
         runs = [StoredRun(store, row) for row in _listed(store, in_order(asked, order), limit)]
@@ -63,7 +67,7 @@ def ls(
         elif runs:
             _print_runs(runs, store.now())
         else:
-            chosen = " like that" if asked != ListRuns() else ""
+            chosen = " like that" if asked != ListRuns(roots=asked.roots) else ""
             typer.echo(f"no runs{chosen} in {connection.where}", err=True)
 
 

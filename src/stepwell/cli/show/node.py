@@ -20,6 +20,8 @@ def print_node(data: NodeDetail) -> None:
     say(plain(f"{data['id']}  {data['status']}{job}"))
     if data["reason"]:
         say(plain(f"  {data['reason']}"))
+    if data["child"]:
+        say(plain(f"run  {data['child']} performs it"))
     if data["config"]:  # as written, and as rendered for its latest attempt
         say(plain(f"config  {_cut(json_line(data['config']))}"))
         rendered = [attempt["config"] for attempt in data["attempt_list"] if attempt["config"] is not None]

@@ -13,6 +13,7 @@ from ...core.model import GetRun, ListNodes, NodeRow, NodeStatus, RunRow
 from ...core.model.lines import Progress, latest_progress
 from ...core.store import reader
 from ...engine.calls import Calls
+from ...engine.runs.stored import StoredRun
 from ...errors import RunStillActive
 from .words import duration, how_far, plain
 
@@ -82,12 +83,15 @@ def tally(engine: Calls, row: RunRow) -> Tally:
     counts = reader.count_nodes(engine.store, row.id, graph.removed)
     marks = latest_progress(reader.list_marks(engine.store, row.id, tuple(node.index for node in nodes)))
     specs = graph.in_order
+    children = StoredRun(engine.store, row).children_of(nodes)
 
     def sum_of(*statuses: NodeStatus) -> int:
         return sum(counts.get(status, 0) for status in statuses)
 
     def named(node: NodeRow) -> str:
         name = plain(specs[node.index].name)
+        if node.parked and node.index in children:
+            return f"{name} (run {children[node.index]})"
         if node.status is NodeStatus.WAITING and node.due_at is not None:
             return f"{name} (again in {duration(max(0, node.due_at - engine.store.now()) / SECOND)})"
         return name if node.attempt <= 1 else f"{name} (attempt {node.attempt})"

@@ -29,6 +29,7 @@ ENDED_BY = {
     "lost": AttemptStatus.LOST,
     "released": AttemptStatus.RELEASED,
     "cancelled": AttemptStatus.CANCELLED,
+    "parked": AttemptStatus.PARKED,
 }
 """Kinds of journal entries that end an attempt."""
 
@@ -77,8 +78,12 @@ def _attempts(stored: Stored) -> Iterable[str]:
             yield f"{node.id}: it is {node.status} and has {completed} completed attempts"
         if (node.status is NodeStatus.RUNNING) != (running == 1):
             yield f"{node.id}: it is {node.status} and has {running} running attempts"
-        if (node.status is NodeStatus.WAITING) != (node.due_at is not None):
+        if (node.status is NodeStatus.WAITING and not node.parked) != (node.due_at is not None):
             yield f"{node.id}: it is {node.status} and due at {node.due_at}"
+        if node.parked and statuses[-1] is not AttemptStatus.PARKED:
+            yield f"{node.id}: it is parked and its last attempt is {statuses[-1]}"
+        if node.wakes and AttemptStatus.PARKED not in statuses:
+            yield f"{node.id}: a run performs it and none of its attempts has handed it over"
         retry = specs[node.index].retry
         most = retry.max_attempts if retry else 1
         if node.failures > most and stored.run.heals == 0:  # an earlier version may have allowed more

@@ -116,8 +116,10 @@ def heal(run: RunRow, nodes: Sequence[NodeRow], before: Graph, graph: Graph) -> 
         if status is not row.status:
             changes.append(NodeChange.of(row, status, reason, fresh=row.index in returning))
     # A run that was paused for a possible rename goes on.
-    goes_on = run.status.paused and (run.reason or "").startswith(POSSIBLE_RENAME)
-    return Plan(changes, resume(run).finish if goes_on else unchanged(run))
+    if run.status.paused and (run.reason or "").startswith(POSSIBLE_RENAME):
+        goes_on = resume(run, nodes)
+        return goes_on._replace(changes=changes)
+    return Plan(changes, unchanged(run))
 
 
 def _becomes(
@@ -136,7 +138,7 @@ def _becomes(
 
 def _late(nodes: Sequence[NodeRow], graph: Graph, joining: Collection[int]) -> set[int]:
     """New nodes above something that runs or has completed, and those whose parents all come too late."""
-    started = {row.index for row in nodes if row.status in (NodeStatus.RUNNING, NodeStatus.COMPLETED)}
+    started = {row.index for row in nodes if row.status in (NodeStatus.RUNNING, NodeStatus.COMPLETED) or row.parked}
     above = reachable(started, graph.parents)
     idle = UNSTARTED | {NodeStatus.CANCELLED}
     new = {index for index in joining if nodes[index].status in idle}

@@ -51,8 +51,13 @@ def failed(run: RunRow, nodes: Sequence[NodeRow], children: Sequence[Sequence[in
 
 
 def cancel(nodes: Sequence[NodeRow], *, grace: int) -> Plan:
-    """Nothing new starts; running bodies are asked to stop, and fenced after the grace."""
-    changes = [NodeChange.of(row, NodeStatus.CANCELLED, "run_cancelled") for row in nodes if row.status in UNSTARTED]
+    """Nothing new starts; running bodies are asked to stop, and fenced after the grace. Parked nodes wait until the runs that
+    perform them, which are cancelled, have ended."""
+    changes = [
+        NodeChange.of(row, NodeStatus.CANCELLED, "run_cancelled")
+        for row in nodes
+        if row.status in UNSTARTED and not row.parked
+    ]
     return Plan(changes, Finish(RunStatus.CANCELLING, open_gate=False, grace=grace))
 
 
@@ -81,7 +86,7 @@ def reattempt(
     """Run an ended node again, with what failed or was cancelled below it, and what was not started because of it.
 
     With `cascade` also what completed below it. Nodes below it that were skipped for coming too late now run. What failed
-    elsewhere stays failed, with everything below it, and the run goes on.
+    elsewhere stays failed, with everything below it, and the run goes on. A node that a child run performed gets another one.
 
     The changes begin with the last node, so that completed and ready nodes always have completed parents, however much of the
     plan is applied. While the gate is held nothing below the node begins, so all that is completed there was so before, and the
@@ -110,12 +115,13 @@ def reattempt(
     ]
     again.sort(key=lambda row: graph.ranks[row.index], reverse=True)
     finish = Finish(RunStatus.RUNNING, open_gate=True, tolerate=bool(others))
-    return Plan([_again(row) for row in again], finish, _while_running(nodes))
+    changes = [_again(row, anew=row.index == index or row.index in below) for row in again]
+    return Plan(changes, finish, _while_running(nodes))
 
 
 def _stood_on(asked: NodeRow, below: Sequence[NodeRow], *, cascade: bool) -> str | None:
-    """Why a node cannot be attempted again: something below it is running, or has completed."""
-    running = [row.id for row in below if row.status is NodeStatus.RUNNING]
+    """Why a node cannot be attempted again: something below it is running, perhaps in a child run, or has completed."""
+    running = [row.id for row in below if row.status is NodeStatus.RUNNING or (row.wakes and not row.status.terminal)]
     completed = [row.id for row in below if row.status is NodeStatus.COMPLETED]
     cannot = f"node {asked.id!r} cannot be attempted again"
     if running:
@@ -145,14 +151,16 @@ def _cannot_reattempt(row: NodeRow, *, gone: bool) -> str:
     return f"node {row.id!r} is {row.status}: only a node that has ended can be attempted again"
 
 
-def pause(reason: str = "paused") -> Plan:
-    """Nothing new starts; running bodies may end, and are recorded."""
-    return Plan([], Finish(RunStatus.PAUSED, open_gate=False, reason=reason))
+def pause(nodes: Sequence[NodeRow], reason: str = "paused") -> Plan:
+    """Nothing new starts; running bodies may end, and are recorded. One that hands its node over to a child run meanwhile is
+    noticed, because the plan then is computed again: the child is paused, too."""
+    return Plan([], Finish(RunStatus.PAUSED, open_gate=False, reason=reason), _while_running(nodes))
 
 
-def resume(run: RunRow, input: bytes | None = None) -> Plan:
+def resume(run: RunRow, nodes: Sequence[NodeRow], input: bytes | None = None) -> Plan:
     """Go on, with another input if one is given; after a failure that paused the run, without the node that failed."""
-    return Plan([], Finish(RunStatus.RUNNING, open_gate=True, tolerate=run.reason == NODE_FAILED, input=input))
+    finish = Finish(RunStatus.RUNNING, open_gate=True, tolerate=run.reason == NODE_FAILED, input=input)
+    return Plan([], finish, _while_running(nodes))
 
 
 def unchanged(run: RunRow) -> Finish:
@@ -160,8 +168,8 @@ def unchanged(run: RunRow) -> Finish:
     return Finish(run.status, open_gate=run.status.moving, reason=run.reason)
 
 
-def _again(row: NodeRow) -> NodeChange:
-    return NodeChange.of(row, NodeStatus.PENDING, fresh=True)
+def _again(row: NodeRow, *, anew: bool = False) -> NodeChange:
+    return NodeChange.of(row, NodeStatus.PENDING, fresh=True, anew=anew)
 
 
 def _while_running(nodes: Sequence[NodeRow]) -> tuple[NodeChange, ...]:

@@ -42,6 +42,7 @@ class Verdict(NamedTuple):
 COMPLETED = Verdict(AttemptStatus.COMPLETED, NodeStatus.COMPLETED)
 FAILED = Verdict(AttemptStatus.FAILED, NodeStatus.FAILED)
 CANCELLED = Verdict(AttemptStatus.CANCELLED, NodeStatus.CANCELLED)
+PARKED = Verdict(AttemptStatus.PARKED, NodeStatus.WAITING)
 RELEASED = Verdict(AttemptStatus.RELEASED, NodeStatus.READY)
 
 

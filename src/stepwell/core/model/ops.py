@@ -13,7 +13,7 @@ from ...base.ids import AttemptId, ClaimId, Digest, GateToken, RunId, WorkerId
 from .lanes import Lane
 from .records import PutRecord
 from .rows import AttemptRow, JournalRow, LineRow, NodeRow, OnFailure, RunRow
-from .status import AttemptStatus, NodeStatus, RunStatus
+from .status import SETTLEMENTS, AttemptStatus, NodeStatus, RunStatus
 
 
 class StoreLimits(NamedTuple):
@@ -74,6 +74,12 @@ class Create(NamedTuple):
     """The run it is a fork of, by which forks are found."""
     tags: tuple[tuple[str, str], ...] = ()
     """What people find it by: names and values, each name once, in order of the names."""
+    parent: RunId | None = None
+    """The run of which it performs a node,"""
+    parent_node: int | None = None
+    """and the index of that node."""
+    depth: int = 0
+    """How many runs are above it."""
 
     @classmethod
     def like(cls, row: RunRow) -> Create:
@@ -144,8 +150,22 @@ class Settle(NamedTuple):
     """The body asked to be tried again later: that is counted, but not as a failure."""
     reason: str | None = None
     """Why the node becomes SKIPPED."""
+    wakes: int = 0
+    """With PARKED: how often the node had been woken when it was claimed. If that has changed, it is READY at once."""
+    child: Create | None = None
+    """With PARKED: the run that performs the node from now on, created with the settlement or not at all. A run that is
+    stopping creates none; in a paused run it is created PAUSED."""
     lines: tuple[tuple[str, bytes], ...] = ()
     """Kind and data of what is recorded of the attempt (effects, payloads, checkpoints): its last lines, from RECORDED on."""
+
+    @property
+    def legal(self) -> bool:
+        """Whether its statuses go together, and something will wake the node that it parks."""
+        if self.status is AttemptStatus.PARKED and not self.wakes and self.child is None:
+            return False
+        if self.child is not None and self.status is not AttemptStatus.PARKED:
+            return False
+        return self.node in SETTLEMENTS.get(self.status, ())
 
 
 ENTRIES_A_NODE = 4
@@ -153,6 +173,16 @@ MARK = -1
 """The index of an attempt's progress mark."""
 RECORDED = 1 << 30
 """The index of the first line that came with the settlement: beyond all that an attempt appends while it runs."""
+
+
+class Wake(NamedTuple):
+    """A parked node is READY. Behind a closed gate it is due when the gate opens; if the run is stopping, it is CANCELLED. A
+    node that is RUNNING counts it, so that it cannot park meanwhile. Any other is left alone."""
+
+    run_id: RunId
+    index: int  # type: ignore[assignment]  # hides tuple.index, which no record needs
+    ended: RunId | None = None
+    """The child run whose end this hands on: its gate, held for ENDED, is shut with it."""
 
 
 class Append(NamedTuple):
@@ -237,11 +267,15 @@ class NodeChange(NamedTuple):
     reason: str | None = None
     fresh: bool = False
     """Reset failures, postponements and losses, because the node was asked for again."""
+    anew: bool = False
+    """No run performs the node any more: its body is called again."""
 
     @classmethod
-    def of(cls, row: NodeRow, status: NodeStatus, reason: str | None = None, *, fresh: bool = False) -> NodeChange:
+    def of(
+        cls, row: NodeRow, status: NodeStatus, reason: str | None = None, *, fresh: bool = False, anew: bool = False
+    ) -> NodeChange:
         """What becomes of a node as it is now."""
-        return cls(row.index, row.status, row.attempt, status, reason, fresh)
+        return cls(row.index, row.status, row.attempt, status, reason, fresh, anew)
 
 
 class Finish(NamedTuple):
@@ -310,6 +344,7 @@ Op: TypeAlias = (
     | Share
     | Claim
     | Settle
+    | Wake
     | Append
     | Enlist
     | Renew
@@ -325,6 +360,8 @@ Op: TypeAlias = (
 
 Batch: TypeAlias = Sequence[Op]
 
+ENDED = "ended"
+"""The purpose of the gate of a child run that has ended, until the node that it performs was told."""
 NODE_FAILED = "node_failed"
 """Why a run with `on_failure="pause"` is PAUSED."""
 HAND_OUT = 5_000_000

@@ -62,6 +62,10 @@ class ListRuns(NamedTuple):
     page may be short: a store searches a limited number of runs for each."""
     error: str | None = None
     """Only runs with this `error`."""
+    parent: RunId | None = None
+    """Only child runs of this run."""
+    roots: bool = False
+    """Only runs that are no child runs."""
     order: RunOrder = "created"
     """Any but `created` leaves out runs that have not ended. A page of it may be short, too."""
 

@@ -85,6 +85,8 @@ class Grant(NamedTuple):
     """How often the node has asked to be tried again later, since it was last asked for."""
     skipped: int = 0
     """How many of its parents were skipped."""
+    wakes: int = 0
+    """See `NodeRow.wakes`. If not 0, a run performs the node, and its body is not called."""
 
 
 class GraphSwitched(NamedTuple):
@@ -113,6 +115,13 @@ class Settled(NamedTuple):
 
     repeated: bool
     run: RunNews
+
+
+class Woken(NamedTuple):
+    run: RunNews | None
+    """None: the run of the node is gone."""
+    queue: str | None
+    """Of the node, if it is READY now."""
 
 
 class Appended(NamedTuple):
@@ -185,6 +194,7 @@ Receipt: TypeAlias = (
     | Shared
     | Claimed
     | Settled
+    | Woken
     | Appended
     | Enlisted
     | Renewed

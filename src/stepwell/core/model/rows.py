@@ -65,6 +65,12 @@ class RunRow(NamedTuple):
     """How long it may take, in microseconds, from its start or the latest request to continue it."""
     error: str | None = None
     """The class of the error with which its first node failed; None if none has, or all that had were asked for again."""
+    parent: RunId | None = None
+    """The run of which it performs a node: it is a child run."""
+    parent_node: int | None = None
+    """The index of that node."""
+    depth: int = 0
+    """How many runs are above it."""
     releasing: bool = False
     """A node with very many children has completed, and not all of them know it yet; claims and sweeps tell the next ones."""
 
@@ -90,6 +96,13 @@ class NodeRow(NamedTuple):
     """How often a completion of it was superseded."""
     postponed: int = 0
     """Attempts since then that asked to be tried again later, which are no failures."""
+    wakes: int = 0
+    """0: no run performs it. Otherwise 1 since it was handed over, and 1 more for each time it was woken while RUNNING."""
+
+    @property
+    def parked(self) -> bool:
+        """Whether it waits until it is woken."""
+        return self.status is NodeStatus.WAITING and self.wakes > 0 and self.due_at is None
 
 
 class AttemptRow(NamedTuple):
@@ -137,6 +150,7 @@ JournalKind: TypeAlias = Literal[
     "run",
     "healed",
     "shared",
+    "parked",
 ]
 
 

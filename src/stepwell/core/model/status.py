@@ -92,6 +92,7 @@ class AttemptStatus(StrEnum):
     RELEASED = "RELEASED", 5
     CANCELLED = "CANCELLED", 6
     SUPERSEDED = "SUPERSEDED", 7
+    PARKED = "PARKED", 20
 
     _value_: str
     code: int
@@ -146,9 +147,12 @@ SETTLEMENTS: Mapping[AttemptStatus, frozenset[NodeStatus]] = {
     A.CANCELLED: frozenset({N.CANCELLED, N.INTERRUPTED}),
     A.RELEASED: frozenset({N.READY, N.SKIPPED}),
     A.LOST: frozenset({N.READY, N.INTERRUPTED}),
+    A.PARKED: frozenset({N.WAITING}),  # the node is READY at once if it was woken meanwhile
 }
 """How an attempt may end, and what its worker may then ask of the node."""
 
+PARENT_PAUSED = "its parent run is paused"
+"""The reason of a child run that is PAUSED because its parent is, and goes on with it."""
 CONDITION = "condition"
 """The reason of a node that is SKIPPED because its condition did not hold."""
 PARENTS_SKIPPED = "parents_skipped"
@@ -258,10 +262,6 @@ def was_skipped(status: NodeStatus, reason: str | None) -> bool:
     return status is NodeStatus.SKIPPED and reason != HEALED_LATE
 
 
-def may_settle(attempt: AttemptStatus, node: NodeStatus) -> bool:
-    return node in SETTLEMENTS.get(attempt, ())
-
-
 def may_rewrite(was: NodeStatus, status: NodeStatus) -> bool:
     """A rewrite makes no node RUNNING (claims do) or READY (counters do), and ends none that runs (settlements do)."""
     return status in NODE_MOVES[was] - {NodeStatus.READY, NodeStatus.RUNNING} and was is not NodeStatus.RUNNING
@@ -271,7 +271,9 @@ def may_become(was: RunStatus, status: RunStatus) -> bool:
     return status is was or status in RUN_MOVES[was]
 
 
-def settled_as(asked: NodeStatus, *, stopping: bool, cancelling: bool, removed: bool = False) -> NodeStatus:
+def settled_as(
+    asked: NodeStatus, *, stopping: bool, cancelling: bool, removed: bool = False, parked: bool = False
+) -> NodeStatus:
     """What becomes of a node whose attempt ended: in a run that is stopping, nothing waits or becomes ready again.
 
     A body that obeyed a stop which no longer holds, because the run was retried meanwhile, runs again. A node that was
@@ -284,7 +286,7 @@ def settled_as(asked: NodeStatus, *, stopping: bool, cancelling: bool, removed: 
     if asked is NodeStatus.READY:
         return NodeStatus.CANCELLED
     if asked is NodeStatus.WAITING:
-        return NodeStatus.CANCELLED if cancelling else NodeStatus.FAILED
+        return NodeStatus.CANCELLED if cancelling or parked else NodeStatus.FAILED
     return asked
 
 

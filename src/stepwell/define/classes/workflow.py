@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, dataclass_transform
 
 from ...base.clock import Duration
+from ...base.performer import Performer
 from ...base.place import SourceLine, caller, neighbours
 from ...core.graph import Graph, SideEffects
 from ...errors import DefinitionError, FrozenInstance, InputError
@@ -43,7 +44,7 @@ class WorkflowType(ABCMeta):
 
 
 @dataclass_transform(eq_default=False, kw_only_default=True, frozen_default=True)
-class Workflow(metaclass=WorkflowType):
+class Workflow(Performer, metaclass=WorkflowType):
     """A workflow that lives in code. Its graph is compiled when the class is complete.
 
         class OrderWorkflow(Workflow, on_failure="finish", deadline=3600):

@@ -11,6 +11,7 @@ from types import MappingProxyType, NoneType, UnionType
 from typing import Any, ClassVar, NamedTuple, Never, NoReturn, Union, get_args, get_origin, get_type_hints
 
 from ...base.forms.problems import Misfit
+from ...base.performer import Performer
 from ...base.place import neighbours
 from ...base.types.misfit import Unsupported
 from ...base.types.shapes import Shape, shape_of
@@ -173,9 +174,9 @@ def evaluated(function: Callable[..., Any], written: Any, scope: Mapping[str, An
 
 
 def _output(annotation: Any) -> Any:
-    """The type of the stored output: that of a Delta's output, or of an awaited result."""
+    """The type of the stored output: that of a Delta's output, or of an awaited result; of a run that performs the node any."""
     origin, arguments = get_origin(annotation), get_args(annotation)
-    if annotation is Delta:
+    if annotation is Delta or (isinstance(annotation, type) and issubclass(annotation, Performer)):
         return Any
     if origin is Delta or origin in _LATER:
         return _output(arguments[-1])

@@ -15,7 +15,7 @@ from ...history.comparing import Comparison
 from ...history.measuring import RunMetrics
 from ..runs.run import Run
 from ..runs.views import RunProgress
-from .awaited import Awaited, Wrapper, awaited, awaited_as, reading, refused_unawaited
+from .awaited import Awaited, Unawaited, Wrapper, awaited, awaited_as, reading, refused_unawaited
 
 P = ParamSpec("P")
 Output = TypeVar("Output")
@@ -81,6 +81,20 @@ class AsyncRun(Wrapper[Run]):
         """The runs that were forked from this one, newest first."""
         return [AsyncRun(run, self._pool) for run in await self._pool.read(self.sync.forks)]
 
+    @property
+    def parent(self) -> Awaited[AsyncRun | None]:
+        """The run of which this one performs a node; see `Run.parent`."""
+        return Unawaited(self._parent(), "AsyncRun.parent", "run.parent")
+
+    async def _parent(self) -> AsyncRun | None:
+        parent = await self._pool.read(lambda: self.sync.parent)
+        return None if parent is None else AsyncRun(parent, self._pool)
+
+    @refused_unawaited
+    async def children(self, node: str | None = None) -> list[AsyncRun]:
+        """The runs that perform nodes of this one, oldest first; see `Run.children`."""
+        return [AsyncRun(run, self._pool) for run in await self._pool.read(self.sync.children, node)]
+
     row: reading[RunRow] = reading(lambda run: run.row, Run.row.__doc__)
     status: reading[RunStatus] = reading(lambda run: run.status, Run.status.__doc__)
     progress: reading[RunProgress] = reading(lambda run: run.progress, Run.progress.__doc__)
@@ -92,6 +106,7 @@ class AsyncRun(Wrapper[Run]):
     state: reading[dict[str, Any]] = reading(lambda run: run.state, Run.state.__doc__)
     metrics: reading[RunMetrics] = reading(lambda run: run.metrics, Run.metrics.__doc__)
     origin: reading[ForkOrigin | None] = reading(lambda run: run.origin, Run.origin.__doc__)
+    path: reading[str] = reading(lambda run: run.path, Run.path.__doc__)
 
     nodes = awaited(Run.nodes, reads=True)
     node = awaited(Run.node, reads=True)

@@ -23,9 +23,9 @@ from ...core.kernel import settling
 from ...core.kernel.healing import UNFIT_DATA
 from ...core.kernel.settling import Failure, Verdict
 from ...core.model import CONDITION, Settle
-from ...define import Delta
+from ...define import Delta, Performer
 from ...define.code.conditions import SKIP
-from ...errors import DefinitionError, MissingJob, NotJson, StateError
+from ...errors import DefinitionError, InputError, MissingJob, NotJson, StateError
 from ...history.effects.record import masked
 from ...history.effects.repeatable import enter
 from .capture import capture_for
@@ -129,9 +129,11 @@ class Course(ABC, Generic[End]):
         try:
             context._leave()
             context._check_state()
+            if type(result) not in _DATA and isinstance(result, Performer):
+                return self._handed_over(result)
             output = kept_output(result, name, host, self.returns)
             outcome = kept_outcome(context.outcome, name) if context.outcome else None
-        except (NotJson, StateError, DefinitionError) as error:
+        except (NotJson, StateError, DefinitionError, InputError) as error:
             return self.not_kept(error)
         return self._completed(output, outcome)
 
@@ -173,6 +175,10 @@ class Course(ABC, Generic[End]):
     @abstractmethod
     def _skipped(self) -> End:
         """The condition of the node did not hold."""
+
+    @abstractmethod
+    def _handed_over(self, workflow: Performer) -> End:
+        """The body has returned a workflow, to have its node performed by a run of it."""
 
     @abstractmethod
     def _failed(self, raised: Raised, outcome: bytes | None) -> End: ...
@@ -222,8 +228,7 @@ class Attempt(Course[Settle]):
         self._pause = pause
 
     def _completed(self, output: bytes, outcome: bytes | None) -> Settle:
-        verdict = settling.COMPLETED
-        return Settle(self.held.attempt, verdict.status, verdict.node, output, None, outcome)
+        return completed(self.held, output, outcome)
 
     def _failed(self, raised: Raised, outcome: bytes | None) -> Settle:
         if raised.stopped and self.held.stop:
@@ -236,6 +241,9 @@ class Attempt(Course[Settle]):
             return self._ended(settling.unfit(), raised.type, raised.message, raised.traceback, outcome)
         failure = Failure(raised.names, later=raised.later, permanent=raised.permanent, retry_after=raised.retry_after)
         return self.failed(failure, raised.type, raised.message, raised.traceback, outcome)
+
+    def _handed_over(self, workflow: Performer) -> Settle:
+        return self.host.hand_over(workflow)
 
     def _skipped(self) -> Settle:
         return settle(self.held, settling.skipped(CONDITION))
@@ -287,6 +295,11 @@ class Attempt(Course[Settle]):
         )
 
 
+def completed(held: Held, output: bytes | None, outcome: bytes | None = None) -> Settle:
+    verdict = settling.COMPLETED
+    return Settle(held.attempt, verdict.status, verdict.node, output, None, outcome, wakes=held.wakes)
+
+
 def settle(held: Held, verdict: Verdict, *, error: bytes | None = None, outcome: bytes | None = None) -> Settle:
     return Settle(
         held.attempt,
@@ -298,6 +311,7 @@ def settle(held: Held, verdict: Verdict, *, error: bytes | None = None, outcome:
         verdict.delay,
         verdict.postponed,
         verdict.reason,
+        held.wakes,
     )
 
 

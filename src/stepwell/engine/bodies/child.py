@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from multiprocessing.connection import Connection
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from ...base.codec import decode
 from ...base.masking import hide
@@ -30,7 +30,7 @@ from ...history.effects.repeatable import Outside
 from ..delayed_calls import DelayedCalls
 from .attempt import Course, leave_body
 from .capture import refresh_capture, start_capture
-from .host import AttemptInfo, Host
+from .host import AttemptInfo, Host, cannot_hand_over
 from .log_lines import BodyOutput
 from .outputs import Outputs
 from .raised import Raised
@@ -217,6 +217,10 @@ class ChildAttempt(Course[Answer]):
 
     def _skipped(self) -> Answer:
         return None, None, None
+
+    def _handed_over(self, workflow: object) -> NoReturn:
+        why = "it ran in a process of its own; leave out isolation='process' for it, its child run may have it"
+        raise cannot_hand_over(self.host.spec.name, why)
 
     def _failed(self, raised: Raised, outcome: bytes | None) -> Answer:
         return raised, None, outcome

@@ -13,6 +13,7 @@ from ...core.graph.graph import numbers_by_name
 from ...core.model import Append, Settled
 from ...define import Bodies
 from ...history.effects.record import Line, clock_lines
+from .kinds import LOOKS
 from .log_lines import AttemptOutput
 
 if TYPE_CHECKING:
@@ -130,6 +131,10 @@ class Held:
     """What its body logs and prints; None until it does."""
     recorded: RecordedLines | None = None
     """The effects of its body; None until it has some."""
+    child: RunFacts | None = None
+    """The run to which its body has handed its node over."""
+    refused = False
+    """Whether the store has refused to create that run."""
 
     def __init__(
         self,
@@ -143,6 +148,7 @@ class Held:
         suspect: bool = False,
         claimed_at: int = 0,
         postponed: int = 0,
+        wakes: int = 0,
     ) -> None:
         self.attempt = attempt
         self.facts = facts
@@ -156,7 +162,11 @@ class Held:
         """When its claim was answered, on the clock of the scheduler."""
         self.postponed = postponed
         """How often its node has asked to be tried again later."""
+        self.wakes = wakes
+        """If not 0, a run performs its node: instead of its body, that run is looked at."""
         self.spec: NodeSpec = facts.specs[index]
+        self.kind = LOOKS if wakes else self.spec.body
+        """The kind of slot it takes."""
 
     def unwanted(self) -> bool:
         """Whether its body must not begin any more."""

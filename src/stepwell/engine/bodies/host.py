@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ...base.codec import decode
 from ...base.ids import NodeId, RunId
 from ...core.graph import NodeSpec
+from ...core.model import Settle
 from ...core.model.outputs import output_of
 from ...core.store.port import Transactions
-from ...define import Bodies
+from ...define import Bodies, Performer
 from ...errors import DefinitionError
 from ...history.effects.recorder import Recorder
 from ...history.effects.repeatable import Outside
@@ -87,6 +88,12 @@ class Host(ABC):
         """Whether the attempt was asked to stop, or its result would no longer be recorded."""
 
 
+def cannot_hand_over(node: str, why: str) -> DefinitionError:
+    return DefinitionError(
+        f"the body of node {node!r} returned a workflow, and cannot hand its node over to a run: {why}"
+    )
+
+
 class Services(NamedTuple):
     """What a worker provides to its attempts."""
 
@@ -94,6 +101,8 @@ class Services(NamedTuple):
     lines: UnstoredLines
     ledger: Ledger | None = None
     transactions: Transactions | None = None
+    hand_over: Callable[[Held, Performer], Settle] | None = None
+    """Has the node of an attempt performed by a run of a workflow, which its body has returned."""
 
 
 class EngineHost(Host):
@@ -127,6 +136,11 @@ class EngineHost(Host):
                 0 if index in graph.removed else graph.order_key(node),
             )
         return self._info
+
+    def hand_over(self, workflow: Performer) -> Settle:
+        if self._services.hand_over is None or self.spec.transaction:
+            raise cannot_hand_over(self.spec.name, "its completion is committed in a transaction of its body")
+        return self._services.hand_over(self.held, workflow)
 
     @property
     def bodies(self) -> Bodies:

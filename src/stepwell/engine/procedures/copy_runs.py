@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, cast
 from ...base.ids import Digest, RunId
 from ...core.graph import Graph
 from ...core.kernel.audit import earlier_graphs
+from ...core.kernel.children import root_id
 from ...core.kernel.layout import add_graph
 from ...core.model import (
     RUN_VERBS,
@@ -32,6 +33,7 @@ from ...core.model.versions import VERSION_KINDS
 from ...core.store import Store, reader, versions
 from ...errors import InputError, RunBusy, StepwellError, StoreCorrupt
 from ..reports.audit import audit_run
+from .children import child_rows
 from .gates import ask, delete, enact
 from .procedure import carry_out, in_turn
 
@@ -97,7 +99,7 @@ class Copying:
         """The reason of runs that are paused while they are copied."""
 
     def run(self, only: Sequence[str] | None) -> Iterator[CopiedRun]:
-        rows = reader.all_runs(self._source) if only is None else (reader.require_run(self._source, id) for id in only)
+        rows = reader.all_runs(self._source) if only is None else self._trees(only)
         runs = {row.id: row.digest for row in rows}
         ages = reader.get_graph_ages(self._source, *set(runs.values()))
         for digest in sorted(
@@ -111,6 +113,14 @@ class Copying:
             if row is not None:
                 yield self._copy(row)
         yield from self._resume_left(runs)
+
+    def _trees(self, only: Sequence[str]) -> Iterator[RunRow]:
+        """These runs and all below them, the newest first."""
+        for run_id in only:
+            row = reader.require_run(self._source, run_id)
+            for child in carry_out(self._source, child_rows(row.id)):
+                yield from self._trees([child.id])
+            yield row
 
     # Definitions
 
@@ -142,6 +152,13 @@ class Copying:
     # Runs
 
     def _copy(self, row: RunRow) -> CopiedRun:
+        if row.parent is not None or not row.status.terminal:
+            root = reader.get_run(self._source, root_id(row.id, row.depth))
+            if root is not None and not root.status.terminal and (root.id != row.id or self._has_children(root)):
+                detail = (
+                    f"{root.id} and the runs that perform its nodes are copied when it has ended: it is {root.status}"
+                )
+                return CopiedRun(row.id, row.workflow, "left", detail)
         there = reader.get_run(self._target, row.id)
         if there is not None and there.purpose == "restore":  # somebody died while it was copied
             carry_out(self._target, delete(row.id))
@@ -157,6 +174,9 @@ class Copying:
             return self._move(row)
         except (NotCopied, RunBusy) as error:
             return CopiedRun(row.id, row.workflow, "refused", str(error))
+
+    def _has_children(self, row: RunRow) -> bool:
+        return bool(reader.list_runs(self._source, queries.ListRuns(limit=1, parent=row.id)).runs)
 
     def _already_there(self, row: RunRow, there: RunRow) -> CopiedRun:
         if (there.created_at, there.seed, there.workflow) != (row.created_at, row.seed, row.workflow):

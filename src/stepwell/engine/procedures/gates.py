@@ -15,6 +15,7 @@ from ...core.kernel.plans import NotNow, Plan, unchanged
 from ...core.model import RUN_VERBS, GetRun, NodeRow, PutRecord, Receipt, Refused, RunNews, RunRow, ops, receipts
 from ...errors import RunBusy, RunConflict, RunNotFound, StoreCorrupt
 from ...history.audit_log import withdrawn
+from .children import child_rows, hand_on, tell
 from .forking import share_all
 from .procedure import AskLimits, Commit, Procedure, Read, all_nodes, load_graph, news_of
 
@@ -22,6 +23,11 @@ GATE_LEASE = 10_000_000
 """Microseconds after which somebody else may finish what a gate is held for. A late holder is fenced, and loses only time."""
 LONG_GATE_LEASE = 60_000_000
 """The same for switching to another graph, which may write a hundred thousand rows."""
+
+
+CHILD_GRACE = 5_000_000
+"""Microseconds that the bodies of child runs have to stop when their parent has failed."""
+BUSY_TIMES = 20
 
 
 def ask(run_id: RunId, purpose: str, **arguments: Any) -> ops.Gate:
@@ -74,6 +80,8 @@ def finish(held: receipts.HeldGate) -> Procedure[RunNews | None]:
     if held.purpose == "load":
         yield from load(held.run_id)
         return None
+    if held.purpose == ops.ENDED:
+        return (yield from hand_on(held.run_id))
     if held.purpose in ("delete", "restore"):  # who restored it has died, and the run is still elsewhere
         yield from delete(held.run_id)
         return None
@@ -95,15 +103,34 @@ def load(run_id: RunId, start: int = 0) -> Procedure[None]:
 
 
 def delete(run_id: RunId, entries: Sequence[PutRecord] = ()) -> Procedure[None]:
-    """`entries`: what the audit log gets of it."""
-    while True:
-        receipt, *_ = yield Commit([ops.Delete(run_id), *entries])
-        if isinstance(receipt, Refused):
-            raise RunConflict(
-                f"run {run_id} is {receipt.detail}; only an ended run can be deleted: cancel it first", run_id=run_id
-            )
-        if isinstance(receipt, receipts.Deleted) and receipt.finished:
-            return
+    """Delete a run with all runs below it. `entries`: what the audit log gets of it.
+
+    The run is marked first, so that whoever finds it half deleted deletes the rest.
+    """
+    children = yield from child_rows(run_id)
+    for child in children:
+        if not child.status.terminal:
+            raise RunConflict(f"run {run_id}: its child run {child.id} is still {child.status}", run_id=run_id)
+    if children:
+        yield from _delete_part(ops.Delete(run_id, limit=1), entries)
+    for child in children:
+        yield from delete(child.id)
+    finished = False
+    while not finished:
+        finished = yield from _delete_part(ops.Delete(run_id), entries)
+
+
+def _delete_part(op: ops.Delete, entries: Sequence[PutRecord]) -> Procedure[bool]:
+    """Whether it is gone."""
+    receipt, *_ = yield Commit([op, *entries])
+    if isinstance(receipt, Refused) and receipt.detail == ops.ENDED:
+        yield from hand_on(op.run_id)
+        return False
+    if isinstance(receipt, Refused):
+        raise RunConflict(
+            f"run {op.run_id} is {receipt.detail}; only an ended run can be deleted: cancel it first", run_id=op.run_id
+        )
+    return isinstance(receipt, receipts.Deleted) and receipt.finished
 
 
 def enact(gate: ops.Gate, entries: Sequence[PutRecord] = ()) -> Procedure[RunNews | None]:
@@ -129,6 +156,8 @@ def enact(gate: ops.Gate, entries: Sequence[PutRecord] = ()) -> Procedure[RunNew
         run = yield from _run(gate)
         plan = yield from _plan(gate, run, begun=begun)
         begun = True
+        if isinstance(plan, Plan):
+            plan = (yield from _tell_children(gate, run, plan)) or plan
         if isinstance(plan, NotNow):
             yield from _apply(gate, Plan([], unchanged(run)), withdrawn(entries))
             raise RunConflict(f"run {gate.run_id}: {plan.message}", run_id=gate.run_id)
@@ -138,6 +167,38 @@ def enact(gate: ops.Gate, entries: Sequence[PutRecord] = ()) -> Procedure[RunNew
         if isinstance(answer, Refused) and answer.reason is not receipts.Refusal.CHANGED:
             # Somebody else took over the gate because this was late, and finishes what was asked for.
             return None if gate.resume else news_of((yield from _run(gate)))
+
+
+def _tell_children(gate: ops.Gate, run: RunRow, plan: Plan) -> Procedure[NotNow | None]:
+    """Request of the child runs what the plan means for them, before it is carried out: whoever takes over the gate asks again.
+    NotNow if the plan cannot be carried out because of them."""
+    arguments = decode(gate.arguments) if gate.arguments else {}
+    told = yield from tell(gate.purpose, run, arguments.get("digest", run.digest), plan)
+    if isinstance(told, NotNow):
+        return told
+    for child, verb, reason in told:
+        options: dict[str, Any] = {} if reason is None else {"reason": reason}
+        if verb == "cancel":
+            options["grace"] = arguments.get("grace", CHILD_GRACE)
+        news = yield from _patiently(ask(child, verb, **options))
+        if news is not None and news.purpose == ops.ENDED:
+            yield from hand_on(child)
+    return None
+
+
+def _patiently(gate: ops.Gate) -> Procedure[RunNews | None]:
+    """Ask a child run, a few times if somebody else is just changing it. If it stays busy, whoever takes over the gate of the
+    parent asks again."""
+    for _ in range(BUSY_TIMES):
+        try:
+            return (yield from enact(gate))
+        except RunBusy:
+            (run,) = yield Read([GetRun(gate.run_id)])
+            if run is not None and run.purpose == "load":
+                yield from load(run.id)
+        except RunNotFound:
+            return None
+    return (yield from enact(gate))
 
 
 _LEFT = (receipts.Refusal.INCOMPLETE, receipts.Refusal.GATE_HELD)
@@ -196,9 +257,9 @@ def _plan(gate: ops.Gate, run: RunRow, *, begun: bool = False) -> Procedure[Plan
         case "pause":
             if arguments.get("judged", sha256(run.input)) != sha256(run.input):
                 return NotNow("its input was changed just now; try again")
-            return plans.pause(arguments.get("reason", "paused"))
+            return plans.pause(nodes, arguments.get("reason", "paused"))
         case "resume":
-            return plans.resume(run, _new_input(arguments))
+            return plans.resume(run, nodes, _new_input(arguments))
         case unknown:
             raise StoreCorrupt(f"run {gate.run_id}: the gate is held for {unknown!r}, which this version does not know")
 
@@ -241,7 +302,7 @@ def _obstacle(
     if possible_rename is None:
         return None
     if run.status.moving:
-        return plans.pause(possible_rename)
+        return plans.pause(nodes, possible_rename)
     return NotNow(possible_rename)
 
 

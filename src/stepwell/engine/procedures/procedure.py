@@ -27,6 +27,7 @@ from ...core.model import (
     RunNews,
     RunRow,
     Swept,
+    Woken,
 )
 from ...core.store import Store
 from ...errors import RunBusy, StoreCorrupt, StoreError
@@ -109,13 +110,23 @@ def perform(store: Store, wish: Wish) -> list[Any]:
 
 
 def _tell_those_who_wait(store: Store, answer: Sequence[Receipt]) -> None:
-    """Send a hint of the runs that a gate or a sweep has ended or paused, as a worker does after its commits."""
+    """Send a hint of the runs that a gate or a sweep has ended or paused, as a worker does after its commits, and of nodes that
+    were woken."""
     news: list[RunNews] = []
+    ready: list[Woken] = []
     for receipt in answer:
         if isinstance(receipt, Rewritten) and receipt.finished:
             news.append(receipt.run)
         elif isinstance(receipt, Swept):
             news += receipt.runs
+        elif isinstance(receipt, Woken) and receipt.run is not None:
+            news.append(receipt.run)
+            ready += [receipt] if receipt.queue is not None else []
+    started = tuple(woken.run.run_id for woken in ready if woken.run is not None)
+    if started:
+        store.send_hint(
+            Hint(queues=tuple({woken.queue: None for woken in ready if woken.queue is not None}), started=started)
+        )
     if moved := tuple(run.run_id for run in news if run.gate is not GateState.OPEN):
         store.send_hint(Hint(runs=moved))
 

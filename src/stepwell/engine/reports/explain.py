@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from typing import Any
 
 from ...base.ids import NodeId, RunId, WorkerId
@@ -14,6 +15,7 @@ from ...core.store.living import among, living
 from ...errors import RunNotFound
 from ...history.why import (
     GROUPS,
+    ChildRun,
     Facts,
     KnownNode,
     RowsToRead,
@@ -25,6 +27,7 @@ from ...history.why import (
     rows_to_read,
     skipped_by,
 )
+from ..code.graphs import load_outline
 
 CANDIDATES = 20
 """Nodes of a kind that are looked at to name a few."""
@@ -37,8 +40,11 @@ _BROKEN = GROUPS[0]
 _PAGE = queries.ListNodes(RunId("")).limit
 
 
-def why_run(store: Store, run_id: RunId, load_graph: Callable[[], Graph | Outline]) -> Why:
-    """Why a run is not done yet, or ended as it did. The graph is read only if the answer depends on it."""
+def why_run(store: Store, run_id: RunId, load_graph: Callable[[], Graph | Outline], *, children: int = NAMED) -> Why:
+    """Why a run is not done yet, or ended as it did. The graph is read only if the answer depends on it.
+
+    `children`: at most so many child runs are explained; of each of them one, down to the last.
+    """
     for _ in range(TRIES):
         run, workers, gates = _standing(store, run_id, [])
         healed = run.heals > 0 or run.fork is not None  # perhaps the origin of the fork was
@@ -59,6 +65,7 @@ def why_run(store: Store, run_id: RunId, load_graph: Callable[[], Graph | Outlin
         {known.row.id: known for known in (*found, *map(KnownNode, skipped))},
         blockers=most_telling(found),
         counts=counts,
+        children=_children(store, run_id, found, children),
         skipped_last=tuple(row.id for row in skipped),
     )
     return replace(explain(facts), store=store.url)
@@ -139,7 +146,21 @@ def _facts_of_node(store: Store, run: RunRow, graph: Graph, row: NodeRow) -> Fac
         blockers=tuple(known.row.id for known in found) if want.skipped else most_telling(found),
         history=history,
         ended={ids[entry.index]: entry.at for entry in ended},
+        children=_children(store, run.id, nodes.values(), NAMED),
     )
+
+
+def _children(store: Store, run_id: RunId, nodes: Iterable[KnownNode], most: int) -> dict[str, ChildRun]:
+    """The runs for which some of these nodes wait, or with which they have failed."""
+    held_up = [known for known in nodes if known.row.parked or known.row.status is NodeStatus.FAILED]
+    found: dict[str, ChildRun] = {}
+    for known in held_up:
+        row = None if known.child is None else reader.get_run(store, known.child)
+        if row is not None and len(found) < most:
+            load = cache(partial(load_outline, store, row.digest, row.id))
+            why = why_run(store, row.id, load, children=1)
+            found[known.row.id] = ChildRun(why.run, why.causes)
+    return found
 
 
 def _holding_up(store: Store, run_id: RunId, graph: Graph, node: NodeId, want: RowsToRead) -> list[KnownNode]:
@@ -166,7 +187,7 @@ def _standing(store: Store, run_id: RunId, others: Sequence[Query]) -> tuple[Any
 def _telling_of(run: RunRow) -> tuple[tuple[NodeStatus, ...], ...]:
     """The statuses of nodes that explain a run."""
     if run.status.stopping:
-        return ((NodeStatus.RUNNING,),)
+        return ((NodeStatus.RUNNING,), (NodeStatus.WAITING,))  # what waits then, waits for a child run to end
     return (_BROKEN,) if run.status.resting else GROUPS
 
 

@@ -348,6 +348,9 @@ class ReplayedAttempt(Course[bytes | None]):
     def _skipped(self) -> None:
         return None
 
+    def _handed_over(self, workflow: object) -> NoReturn:
+        raise self.host.subject.differs("its body returned a workflow; when it was recorded it returned an output")
+
     def _failed(self, raised: Raised, outcome: bytes | None) -> NoReturn:
         raise AssertionError("`raised` raises")
 

@@ -24,6 +24,7 @@ from ..parts import Parts
 from ..procedures.forking import fork_arguments, preview_fork
 from ..procedures.gates import ask, ask_to_reattempt, preview
 from ..procedures.procedure import carry_out
+from .stored import StoredRun
 
 Self = TypeVar("Self", bound="Controls")
 
@@ -42,6 +43,10 @@ class Controls:
 
     id: RunId
     _parts: Parts
+
+    @property
+    def _stored(self) -> StoredRun:
+        raise NotImplementedError
 
     def _index_of(self, node: str) -> int:
         raise NotImplementedError
@@ -260,6 +265,29 @@ class Controls:
         """The forks of this run, newest first."""
         row = reader.require_run(self._parts.store, self.id)
         return [type(self)(self._parts, fork.id) for fork in reader.forks(self._parts.store, row)]  # type: ignore[call-arg]
+
+    @property
+    def parent(self: Self) -> Self | None:
+        """The run of which this one performs a node; None if it is no child run."""
+        row = reader.require_run(self._parts.store, self.id)
+        return None if row.parent is None else type(self)(self._parts, row.parent)  # type: ignore[call-arg]
+
+    def children(self: Self, node: str | None = None) -> list[Self]:
+        """The runs that perform nodes of this one, oldest first; optionally those of one node, named by id or name.
+
+        A node that was attempted again has one for each time that its body returned a workflow.
+
+            for child in run.children("imported"):
+                print(child.path, child.status)
+        """
+        index = None if node is None else self._index_of(node)
+        rows = [row for row in self._stored.children() if index is None or row.parent_node == index]
+        return [type(self)(self._parts, row.id) for row in reversed(rows)]  # type: ignore[call-arg]
+
+    @property
+    def path(self) -> str:
+        """The id of its root, and the names of the nodes down to the one that it performs: `order-7/imported/load`."""
+        return self._stored.path
 
     def delete(self, *, reason: str | None = None) -> None:
         """Forget an ended run: its rows, attempts, outputs and journal. What the audit log has of it stays."""

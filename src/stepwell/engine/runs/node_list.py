@@ -32,7 +32,8 @@ class NodeFilter(NamedTuple):
         (rows,) = run.read(queries.ListNodes(run.row.id, after, limit, self.statuses, some))
         removed = run.graph.removed
         more = rows.cursor if indexes is None or some is None else some[-1] if len(indexes) > len(some) else None
-        return [node_record(run, row) for row in rows if row.index not in removed], more
+        children = run.children_of(rows)
+        return [node_record(run, row, children.get(row.index)) for row in rows if row.index not in removed], more
 
     def _page_of(self, moment: Moment, after: int, limit: int) -> tuple[list[nodes.NodeRecord], int | None]:
         statuses = self.statuses
@@ -52,7 +53,7 @@ class NodeFilter(NamedTuple):
 
 
 def _record_at(moment: Moment, index: int) -> nodes.NodeRecord:
-    """The journal has neither reasons nor times at which nodes are due."""
+    """The journal has neither reasons, nor times at which nodes are due, nor child runs."""
     spec = moment.graph.in_order[index]
     return {
         "id": spec.id,
@@ -64,4 +65,5 @@ def _record_at(moment: Moment, index: int) -> nodes.NodeRecord:
         "failures": moment.failures[index],
         "queue": spec.queue,
         "due_at": None,
+        "child": None,
     }

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ...base.codec import decode, sha256
 from ...base.words import iso
 from ...core.graph import Outline
+from ...core.kernel.children import root_id
 from ...core.model import RUN_VERBS, JournalRow, LineRow, NodeRow, NodeStatus, RunRow
 from ...core.model.lines import LogLine, Progress
 from ...core.model.origin import origin_of
@@ -39,6 +40,9 @@ def run_change(row: RunRow) -> runs.RunChange:
         "nodes_open": row.open,
         "nodes_failed": row.failed,
         "tags": dict(row.tags),
+        "parent": row.parent,
+        "root": root_id(row.id, row.depth),
+        "depth": row.depth,
         "created_at": iso(row.created_at),
         "started_at": iso(row.started_at),
         "ended_at": iso(row.ended_at),
@@ -56,6 +60,8 @@ def run_record(run: StoredRun) -> runs.RunRecord:
         "deadline_at": iso(row.deadline_at),
         "seconds": run.seconds,
         "origin": _origin_record(run),
+        "parent_node": run.ancestors[-1].node if run.ancestors else None,
+        "path": run.path,
     }
 
 
@@ -77,6 +83,10 @@ def run_detail(run: StoredRun) -> runs.RunDetail:
         "heals": row.heals,
         "counts": {status: counts.get(status, 0) for status in NodeStatus},
         "forks": [fork.id for fork in reader.forks(run.store, row)],
+        "ancestors": [
+            {"run": above.run_id, "workflow": above.workflow, "node": above.node, "name": above.name}
+            for above in run.ancestors
+        ],
     }
 
 
@@ -91,7 +101,8 @@ def run_report(run: StoredRun, *, tracebacks: bool) -> runs.RunReport:
     }
 
 
-def node_record(run: StoredRun, row: NodeRow) -> nodes.NodeRecord:
+def node_record(run: StoredRun, row: NodeRow, child: str | None) -> nodes.NodeRecord:
+    """`child`: the run that performs it."""
     return {
         "id": row.id,
         "name": run.graph.in_order[row.index].name,
@@ -102,13 +113,14 @@ def node_record(run: StoredRun, row: NodeRow) -> nodes.NodeRecord:
         "failures": row.failures,
         "queue": row.lane.queue,
         "due_at": iso(row.due_at),
+        "child": child,
     }
 
 
 def node_summary(run: StoredRun, node: NodeView, *, tracebacks: bool = False) -> nodes.NodeSummary:
     attempts, progress = node.attempts, node.progress
     return {
-        **node_record(run, node.row),
+        **node_record(run, node.row, node.child),
         "started_at": iso(attempts[0].row.started_at) if attempts else None,
         "ended_at": iso(attempts[-1].row.ended_at) if attempts else None,
         "seconds": node.seconds,

@@ -11,7 +11,8 @@ from ...base.codec import decode, encode
 from ...base.ids import RunId, checked_run_id, new_run_id
 from ...core.graph import Graph
 from ...core.graph.order import reachable
-from ...core.model import Create, Gate, Hint, PutRecord, RunNews, RunRow
+from ...core.kernel.children import root_id
+from ...core.model import PARENT_PAUSED, UNPAUSED_RUNS, Create, Gate, Hint, PutRecord, RunNews, RunRow
 from ...core.store import Store, reader
 from ...errors import DefinitionError, RunConflict
 from ...history.audit_log import noted, withdrawn
@@ -20,6 +21,7 @@ from ..checking import check_text
 from ..code.code import Code
 from ..code.versions import Versions, unfit
 from ..procedures.begin_fork import begin_fork
+from ..procedures.children import child_rows
 from ..procedures.gates import GATE_LEASE, ask, delete, enact, switch_graph
 from ..procedures.procedure import carry_out, in_turn
 from ..starting import kept_input
@@ -52,7 +54,35 @@ class Requests:
         if not row.status.terminal:
             row = self._in_turn(lambda: self._versions.up_to_date(reader.require_run(self._store, run_id)))
             self._work.work_on(row, self._code.facts(row))
+            self._work_on_children(row)
         return row
+
+    def _work_on_children(self, row: RunRow) -> None:
+        """Also work on the unfinished runs that perform nodes of a run, as far as their code is here."""
+        for child in carry_out(self._store, child_rows(row.id, UNPAUSED_RUNS)):
+            try:
+                self.adopt(child.id)
+            except DefinitionError as error:
+                log.warning("run %s waits for its child run %s, whose code is not here: %s", row.id, child.id, error)
+
+    def _check_is_not_performed(self, row: RunRow, purpose: str) -> None:
+        """A child run goes on by itself only while the node that it performs waits for it."""
+        if row.parent is None or purpose not in ("retry", "reattempt", "resume"):
+            return
+        above = reader.require_run(self._store, row.parent)
+        node = reader.all_nodes(self._store, above.id)[row.parent_node or 0]
+        if purpose == "resume" and row.reason == PARENT_PAUSED and above.status.paused:
+            raise RunConflict(
+                f"run {row.id} performs node {node.id!r} of run {above.id}, which is PAUSED: resume that one",
+                run_id=row.id,
+            )
+        if node.status.terminal:
+            root = root_id(row.id, row.depth)
+            raise RunConflict(
+                f"run {row.id} performed node {node.id!r} of run {above.id}, which is {node.status}: `retry {root}` goes on "
+                "with both",
+                run_id=row.id,
+            )
 
     def ask(self, gate: Gate) -> RunNews | None:
         """Do what a gate is held for; None when the status of the run does not allow it."""
@@ -77,6 +107,7 @@ class Requests:
         `input` has values that the class wants and the run lacks.
         """
         row = reader.require_run(self._store, gate.run_id)
+        self._check_is_not_performed(row, gate.purpose)
         was_paused = row.status.paused
         entries = noted(gate.purpose, "run", row.id, **self._options(row, gate, accept, input))
         if row.status in gate.allowed or (input and gate.purpose == "resume" and not row.status.terminal):
@@ -96,6 +127,7 @@ class Requests:
         if facts is not None and not row.status.terminal:
             facts.since = row.seq if news is None else news.seq
             self._work.work_on(row, facts)
+            self._work_on_children(row)
         if news is None and was_paused and row.status.completed:
             # It was resumed with the switch to the present class, and has completed before the gate could be asked for.
             return RunNews(row.id, row.status, row.gate, row.purpose, row.open, row.active, row.failed, row.seq)
@@ -145,6 +177,7 @@ class Requests:
             check_text("idempotency_key", idempotency_key)
         given = kept_input(self._code.input_for(row, input)) if input else row.input
         own = Create.like(row)._replace(run_id=chosen, input=given, timeout=None, idempotency_key=idempotency_key)
+        own = own._replace(parent=None, parent_node=None, depth=0)  # nobody waits for the fork of a child run
         options = self._options_of_fork(row, arguments, input)
         create = own._replace(fork=arguments, origin=row.id)
         entries = noted("fork", "run", chosen, **options)
@@ -161,7 +194,12 @@ class Requests:
         return made
 
     def delete(self, run_id: RunId) -> None:
-        reader.require_run(self._store, run_id)
+        row = reader.require_run(self._store, run_id)
+        if row.parent is not None and reader.get_run(self._store, row.parent) is not None:
+            root = root_id(row.id, row.depth)
+            raise RunConflict(
+                f"run {run_id} performs a node of run {row.parent}: delete {root} with all below it", run_id=run_id
+            )
         carry_out(self._store, delete(run_id, noted("delete", "run", run_id)))
 
     def _options(self, row: RunRow, gate: Gate, accept: bool, input: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...base.clock import SECOND
 from ...base.codec import decode
-from ...base.ids import Digest, NodeId
+from ...base.ids import Digest, NodeId, RunId
 from ...base.words import shown
 from ...core.graph import Graph, NodeSpec, Outline
+from ...core.kernel.children import root_id
 from ...core.model import (
     AttemptColumns,
     AttemptRow,
@@ -39,6 +40,7 @@ _ALL = 2**40
 _AT_ONCE = 100
 """Nodes whose attempts are asked for in one request; a server takes 500 questions."""
 _FEW = 5
+_CHILDREN_AT_ONCE = 1_000
 _TELLING = (NodeStatus.FAILED, NodeStatus.INTERRUPTED, NodeStatus.RUNNING, NodeStatus.WAITING)
 
 
@@ -46,6 +48,15 @@ def too_many(run_id: str, name: str, ids: Sequence[str], which: str = "named") -
     """The message for a name that several nodes have."""
     more = " ..." if len(ids) > _FEW else ""
     return f"run {run_id} has {len(ids):,} nodes {which} {shown(name)}; give an id: {', '.join(ids[:_FEW])}{more}"
+
+
+class Ancestor(NamedTuple):
+    """A run above a child run, and its node that the next one below performs."""
+
+    run_id: RunId
+    workflow: str
+    node: NodeId
+    name: str
 
 
 class StoredRun:
@@ -91,6 +102,45 @@ class StoredRun:
             return None
         row = versions.get_version(self.store, "document", self.row.workflow, digest=source.digest)
         return None if row is None else row.number
+
+    @cached_property
+    def ancestors(self) -> tuple[Ancestor, ...]:
+        """The runs above a child run, the root first, as far as they are there."""
+        row, found = self.row, list[Ancestor]()
+        while row.parent is not None and row.parent_node is not None:
+            above = reader.get_run(self.store, row.parent)
+            if above is None:
+                break
+            spec = self.load(above.digest).in_order[row.parent_node]
+            found.append(Ancestor(above.id, above.workflow, spec.id, spec.name))
+            row = above
+        return tuple(reversed(found))
+
+    @property
+    def path(self) -> str:
+        """The id of its root, and the names of the nodes down to the one that it performs."""
+        return "/".join([root_id(self.row.id, self.row.depth), *(above.name for above in self.ancestors)])
+
+    def children(self) -> Iterator[RunRow]:
+        """The runs that perform its nodes, or did so before these were attempted again, the newest first."""
+        before = None
+        while True:
+            page = reader.list_runs(self.store, queries.ListRuns(_CHILDREN_AT_ONCE, before, parent=self.row.id))
+            yield from page.runs
+            if page.cursor is None:
+                return
+            before = page.cursor
+
+    def children_of(self, nodes: Iterable[NodeRow]) -> dict[int, RunId]:
+        """By index, the runs that perform these nodes."""
+        wanted, found = {node.index for node in nodes if node.wakes}, dict[int, RunId]()
+        for child in self.children() if wanted else ():
+            if child.parent_node in wanted:
+                found[child.parent_node] = child.id
+                wanted.remove(child.parent_node)
+            if not wanted:
+                break
+        return found
 
     def counts(self) -> dict[NodeStatus, int]:
         healed = self.row.heals > 0 or self.row.fork is not None  # perhaps the origin of the fork was

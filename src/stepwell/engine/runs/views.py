@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 from ...base.clock import SECOND
 from ...base.codec import decode
-from ...base.ids import NodeId
+from ...base.ids import NodeId, RunId
 from ...base.words import count
+from ...core.kernel.children import handed_to
 from ...core.model import SATISFIED_NODES, AttemptRow, AttemptStatus, NodeRow, NodeStatus
 from ...core.model.lines import Progress
 
@@ -125,6 +126,11 @@ class NodeView:
     @property
     def due_at(self) -> float | None:
         return None if self.row.due_at is None else self.row.due_at / SECOND
+
+    @property
+    def child(self) -> RunId | None:
+        """The id of the run that performs it: the one to which an attempt handed it over last."""
+        return handed_to([attempt.row for attempt in self.attempts]) if self.row.wakes else None
 
     @property
     def seconds(self) -> float | None:

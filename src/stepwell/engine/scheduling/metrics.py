@@ -56,7 +56,7 @@ class Counters:
             self.unbegun += not held.begun
             self.step_time += now - held.claimed_at if held.begun else 0
             self.failures += op.status in _FAILURES
-            self.retries += op.node is NodeStatus.WAITING
+            self.retries += op.node is NodeStatus.WAITING and op.status is not AttemptStatus.PARKED
 
 
 class EngineMetrics(NamedTuple):

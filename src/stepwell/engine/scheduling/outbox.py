@@ -103,7 +103,7 @@ def failed_instead(held: Held, op: Settle, error: Exception) -> Settle:
     """The settlement that replaces one which cannot be stored: the attempt fails."""
     message = f"{_contents(op)} of node {held.spec.name!r} cannot be stored: {in_words(error)}"
     verdict = Verdict(op.status, op.node, op.delay)  # an attempt that failed anyway keeps its verdict
-    if op.status is AttemptStatus.COMPLETED:
+    if op.status in (AttemptStatus.COMPLETED, AttemptStatus.PARKED):
         verdict = after_failure(
             held.spec, Failure(_NAMES), failures=held.failures, postponed=held.postponed, seed=held.facts.seed
         )

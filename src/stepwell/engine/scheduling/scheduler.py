@@ -13,7 +13,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ...base.ids import AttemptId, ClaimId, RunId, WorkerId
 from ...core.kernel.settling import after_parents
-from ...core.model import AttemptStatus, Claim, Create, GateState, Lane, ListReady, NodeStatus, Op, Settle, StoreLimits
+from ...core.model import (
+    ENDED,
+    AttemptStatus,
+    Claim,
+    Create,
+    GateState,
+    Lane,
+    ListReady,
+    NodeStatus,
+    Op,
+    Settle,
+    StoreLimits,
+)
 from ...core.model.receipts import Claimed, Created, Grant, HeldGate, Receipt, Refusal, Refused, RunNews, Settled
 from ...errors import NotStored
 from ..bodies.held import Held, RunFacts
@@ -69,8 +81,13 @@ class Scheduler:
         held.over = True
         self._outbox.settlements.append((held, settle))
         if settle.status is not AttemptStatus.RELEASED or settle.node is NodeStatus.SKIPPED:  # else it goes back
-            self._slots.finished(held.spec.body, now, held.claimed_at)
+            self._slots.finished(held.kind, now, held.claimed_at)
         self._leave(held)
+
+    def settle_again(self, held: Held, settle: Settle) -> None:
+        """The store has refused the settlement of an attempt that still stands."""
+        held.facts.held += 1
+        self._outbox.settlements.append((held, settle))
 
     def settled_apart(self, held: Held, settle: Settle, now: int) -> CommitResult:
         """A body has ended, and its settlement was committed with its own transaction."""
@@ -78,7 +95,7 @@ class Scheduler:
         run, late = held.answer.run, held.over
         if not late:  # else it also timed out, and the store will refuse that settlement
             held.over = True
-            self._slots.finished(held.spec.body, now, held.claimed_at)
+            self._slots.finished(held.kind, now, held.claimed_at)
             self._leave(held)
             held.facts.held -= 1
             self.counters.settled += 1
@@ -153,17 +170,18 @@ class Scheduler:
         self._suspects.drain(now)
 
     def apply_news(self, news: Iterable[RunNews]) -> list[HeldGate]:
-        """Update what is known of these runs and forget those that ended. Returns the gates that closed on a failure."""
-        broken = []
+        """Update what is known of these runs and forget those that ended. Returns the gates that closed on a failure, or
+        on the end of a child run."""
+        closed = []
         for run in news:
-            if run.gate is GateState.HELD and run.purpose == "failed":
-                broken.append(HeldGate(run.run_id, "failed", b""))
+            if run.gate is GateState.HELD and run.purpose in ("failed", ENDED):
+                closed.append(HeldGate(run.run_id, run.purpose, b""))
             facts = self.facts.get(run.run_id)
             if facts is not None:
                 facts.active = run.active
                 if run.status.terminal and run.seq >= facts.since:
                     self.forget(run.run_id)
-        return broken
+        return closed
 
     def forget(self, run: RunId) -> None:
         self.facts.pop(run, None)
@@ -470,16 +488,17 @@ class Scheduler:
             suspect,
             now,
             grant.postponed,
+            grant.wakes,
         )
         self.held[grant.attempt] = held
         facts.held += 1
-        self._slots.take(held.spec.body)
+        self._slots.take(held.kind)
         self._suspects.held += suspect
         return held
 
     def _leave(self, held: Held) -> None:
         if self.held.pop(held.attempt, None) is not None:
-            self._slots.leave(held.spec.body)
+            self._slots.leave(held.kind)
             if held.suspect:
                 self._suspects.held -= 1
                 self.look_for_suspects()

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from ...base.clock import SECOND
 from ...base.words import count, duration, error_line
-from ...core.model import NodeStatus
+from ...core.model import AttemptStatus, NodeStatus
 from ..runs.overview import Overview
 from ..runs.views import NodeView
 from .styles import ENDLESS, coloured, glyph, how_far_bar, in_ascii, shortened
@@ -117,6 +117,10 @@ def _took(row: Row, nodes: Overview) -> str:
 def _notes(row: Row, nodes: Overview, detail: NodeView | None) -> list[str]:
     most = max(nodes.tries[place] for place in row.places)
     notes = []
+    child = None if detail is None else detail.child
+    if detail is not None and child is not None:
+        notes.append(f"run {child}")
+        most -= sum(attempt.status is AttemptStatus.PARKED for attempt in detail.attempts)
     if most > 1:
         notes.append(f"{most} attempts" if len(row.places) == 1 else f"up to {most} attempts")
     if detail is not None:

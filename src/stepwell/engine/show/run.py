@@ -79,11 +79,18 @@ def print_run(
 
 
 def details_of(run: StoredRun, nodes: Overview, shown: Sequence[Row | Gap]) -> dict[int, NodeView]:
-    """By place: the nodes with a row of their own of which more is said, because they are at work or did not complete."""
-    rows = (row for row in shown if isinstance(row, Row) and len(row.places) == 1)
-    places = {nodes.indexes[row.places[0]]: row.places[0] for row in rows if row.status not in SATISFIED_NODES}
+    """By place: the nodes with a row of their own of which more is said, because they are at work, did not complete or were
+    performed by a run."""
+    rows = [row for row in shown if isinstance(row, Row) and len(row.places) == 1]
+    handed = {row.places[0] for row in rows if _was_handed_over(nodes, row.places[0])}
+    told = (row.places[0] for row in rows if row.status not in SATISFIED_NODES or row.places[0] in handed)
+    places = {nodes.indexes[place]: place for place in told}
     tried = [index for index, place in places.items() if nodes.tries[place]]
     return {places[view.row.index]: view for view in run.some_nodes(tried)}
+
+
+def _was_handed_over(nodes: Overview, place: int) -> bool:
+    return any(nodes.attempt_statuses[row] is AttemptStatus.PARKED for row in nodes.attempts_of((place,)))
 
 
 def _print_head(screen: Screen, run: StoredRun, now: int) -> None:
@@ -97,18 +104,21 @@ def _print_head(screen: Screen, run: StoredRun, now: int) -> None:
     screen.print(
         Text.assemble((named, "bold"), "  ", coloured(row.status), f" {word} {duration(taken)}" if taken else "")
     )
-    screen.facts(_facts(row, now))
+    screen.facts(_facts(run, now))
     forks = list(islice(reader.forks(run.store, row), _NAMES + 1))
     if forks:
         named = ", ".join(fork.id for fork in forks[:_NAMES])
         screen.facts([("forks", f"{named}{' ...' if len(forks) > _NAMES else ''}")])
 
 
-def _facts(row: RunRow, now: int) -> list[tuple[str, str]]:
+def _facts(run: StoredRun, now: int) -> list[tuple[str, str]]:
     """Facts about a run, by name."""
+    row = run.row
     given, origin = row.input.decode(), origin_of(row)
     said = [
         ("run", row.id),
+        ("path", None if row.parent is None else run.path),
+        ("parent", row.parent),
         ("target", row.target),
         ("input", None if given == "{}" else given),
         ("key", row.idempotency_key),

@@ -7,15 +7,18 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
 from ...base.clock import SECOND
-from ...base.ids import AttemptId, RunId
+from ...base.ids import AttemptId, Digest, RunId
 from ...base.memory import LARGE
+from ...core.graph import Graph
 from ...core.kernel import settling
 from ...core.model import Op, Settle
 from ...core.model.outputs import Completion
 from ...core.store import Store, reader
+from ...define import Performer
 from ...errors import StoreError
 from ..bodies.attempt import Attempt, Pause, settle
 from ..bodies.executor import Executor
+from ..bodies.handing import LookAttempt
 from ..bodies.held import Held
 from ..bodies.host import Services
 from ..bodies.kinds import KINDS
@@ -23,13 +26,17 @@ from ..bodies.loop import LoopBodies
 from ..bodies.recording import TRY_AGAIN_SECONDS, Ledger
 from ..bodies.threads import BodyThreads
 from ..bodies.transaction import TransactionAttempt
+from ..procedures.children import ChildEnd, look
+from ..procedures.procedure import carry_out
 from ..scheduling.batches import CommitResult
 from ..scheduling.outbox import alone
 from ..scheduling.scheduler import Scheduler
+from .children import ChildPort, Children
 from .group_commit import GroupCommit, now
 from .time_limits import Timekeeper
 from .timetable import Timetable
 
+Found = TypeVar("Found")
 AnyExecutor = TypeVar("AnyExecutor", bound=Executor)
 
 
@@ -52,6 +59,8 @@ class WorkerBodies:
         pause: Pause,
         gave_up: threading.Event,
         guarded: bool,
+        children: ChildPort,
+        graphs: Callable[[Digest], Graph | None],
     ) -> None:
         self._store = store
         self._scheduler = scheduler
@@ -71,7 +80,9 @@ class WorkerBodies:
         self.time = Timekeeper(scheduler, lock, timetable, commits, self._executors)
         self._closed = False
         ledger = Ledger(store, commits.submit_from_a_body)
-        self._services = Services(self._read_outputs, scheduler.lines, ledger, store.transactions)
+        self.children = Children(store, scheduler, lock, children)
+        self._services = Services(self._read_outputs, scheduler.lines, ledger, store.transactions, self._hand_over)
+        self._graphs = graphs
         self._read = _ReadBytes()
         self.in_transactions: dict[AttemptId, Held] = {}
         """Attempts whose settlement is committed in the transaction of their body."""
@@ -79,7 +90,7 @@ class WorkerBodies:
     def add(self, result: CommitResult) -> None:
         """Take what a commit claimed and settled; `begin` follows. The lock is held, so bodies begin in the order of claims."""
         for held in result.begin:
-            if (executor := self._executors.get(held.spec.body)) is not None:
+            if (executor := self._executors.get(held.kind)) is not None:
                 executor.add(held)
         for held, _, _ in result.settled:
             if held.spec.timeout is not None:
@@ -88,7 +99,7 @@ class WorkerBodies:
     def begin(self, begin: list[Held], *, keep: bool) -> Held | None:
         by_kind: dict[str, list[Held]] = {}
         for held in begin:
-            by_kind.setdefault(held.spec.body, []).append(held)
+            by_kind.setdefault(held.kind, []).append(held)
         kept: Held | None = None
         for kind, bodies in by_kind.items():
             if (executor := self._executor(kind)) is not None:
@@ -114,6 +125,8 @@ class WorkerBodies:
     def attempt(self, held: Held) -> Attempt:
         if held.inputs:
             self._read.bytes += sum(len(output) for _, output in held.inputs)
+        if held.wakes:
+            return LookAttempt(held, self._services, self._look)
         if held.spec.transaction:
             self.in_transactions[held.attempt] = held
             return TransactionAttempt(
@@ -207,7 +220,7 @@ class WorkerBodies:
                     self._commits.ask()
                 return False
             held.begun = True
-            if held.spec.timeout is not None:
+            if held.spec.timeout is not None and not held.wakes:
                 self.time.begins(attempt, held.spec.timeout)
             return True
 
@@ -219,12 +232,21 @@ class WorkerBodies:
         return None if row is None else row.created_at / SECOND
 
     def _read_outputs(self, run_id: RunId, indexes: tuple[int, ...]) -> Mapping[int, Completion]:
+        found = self._patiently(lambda: reader.get_completions(self._store, run_id, indexes))
+        self._read.bytes += sum(len(completion.output) for completion in found.values())
+        return found
+
+    def _hand_over(self, held: Held, workflow: Performer) -> Settle:
+        return self._patiently(lambda: self.children.hand_over(held, workflow))
+
+    def _look(self, held: Held) -> ChildEnd:
+        return self._patiently(lambda: carry_out(self._store, look(held.facts.run_id, held.index), self._graphs))
+
+    def _patiently(self, read: Callable[[], Found]) -> Found:
         """Retry until the store answers: an outage is not the fault of the body that reads."""
         while True:
             try:
-                found = reader.get_completions(self._store, run_id, indexes)
-                self._read.bytes += sum(len(completion.output) for completion in found.values())
-                return found
+                return read()
             except StoreError:
                 if self._scheduler.closing or self._gave_up.wait(TRY_AGAIN_SECONDS):
                     raise
@@ -235,7 +257,7 @@ class WorkerBodies:
         """Take away all bodies that have not begun, so that they never will. The lock is held."""
         taken: list[Held] = []
         for kind in KINDS:
-            bodies = [held for held in self._scheduler.held.values() if held.spec.body == kind]
+            bodies = [held for held in self._scheduler.held.values() if held.kind == kind]
             executor = self._executors.get(kind)
             taken += bodies if executor is None else executor.take_back(bodies)
         return taken

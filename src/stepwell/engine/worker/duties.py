@@ -161,9 +161,11 @@ class Follower(Sweeper):
             self._runner.stop(attempts)
 
     def _gate_finished(self, run_id: RunId, news: RunNews | None) -> None:
-        if news is not None:
+        if news is not None:  # of this run, or of the one whose node it performs
             self._runner.handle_news([news])
-        self._runner.mark_ready([run_id])
+        self._runner.mark_ready([run_id] if news is None else [run_id, news.run_id])
+        if news is not None and news.run_id not in self._runner.scheduler.facts:
+            self._runner.look_around()  # somebody else works on the parent, or nobody does
 
     def _sweep(self) -> Procedure[None]:
         result = yield from self.sweep()

@@ -16,7 +16,7 @@ from ...base.clock import SECOND
 from ...base.ids import AttemptId, Digest, RunId, WorkerId, new_claim_id
 from ...core.graph import Graph
 from ...core.kernel import settling
-from ...core.model import Dismiss, GateState, Lane, RunNews, RunRow
+from ...core.model import Dismiss, GateState, HeldGate, Lane, RunNews, RunRow, Settle
 from ...core.store import Store
 from ...errors import StoreError, StoreReplaced
 from ..bodies.attempt import settle
@@ -28,6 +28,7 @@ from ..scheduling.metrics import EngineMetrics
 from ..scheduling.pressure import BackpressureEvent
 from ..scheduling.scheduler import Scheduler
 from .bodies import WorkerBodies
+from .children import ChildPort
 from .group_commit import GroupCommit, now
 from .housekeeper import Housekeeper
 from .lease import Lease
@@ -66,6 +67,7 @@ class LocalRunner:
         discover: Callable[[], None],
         waited: Collection[RunId],
         graphs: Callable[[Digest], Graph | None],
+        children: ChildPort,
         lacks: Callable[[], list[tuple[str, str, str]]] = list,
         queues: frozenset[str] | None = None,
         guarded: bool = False,
@@ -73,9 +75,8 @@ class LocalRunner:
         self._store = store
         self._find_facts, self.tell_trouble = find_facts, on_trouble
         self._on_news, self._on_pressure = on_news, on_pressure
-        self._telling = threading.Lock()
+        self._telling, self._lock = threading.Lock(), threading.Lock()
         self._follower = follower
-        self._lock = threading.Lock()
         self.scheduler = Scheduler(worker, limits, new_claim_id, queues, store.limits)
         self.timetable = Timetable()
         self._commits = GroupCommit(store, self.scheduler, self._lock, self)
@@ -112,6 +113,8 @@ class LocalRunner:
             pause=self._house.pause,
             gave_up=self._replaced,
             guarded=guarded,
+            children=children,
+            graphs=graphs,
         )
         self.put_back, self.loop_bodies = self._bodies.threads.put_back, self._bodies.loop
         self.call_if_stuck = self._bodies.threads.call_if_stuck
@@ -313,6 +316,9 @@ class LocalRunner:
 
     def _after_settling(self, result: CommitResult) -> None:
         news = result.news.values()
+        for held, op, recorded in result.settled:
+            if op.child is not None:
+                self._handed_over(held, op, recorded)
         for run in news:
             if run.gate is not GateState.OPEN:
                 self.handle_news(news)
@@ -321,6 +327,25 @@ class LocalRunner:
             self._on_news(news)
         if result.delays:
             self.sweep_in(min(result.delays) + 500)
+
+    def _handed_over(self, held: Held, op: Settle, recorded: bool) -> None:
+        """Work on the run that performs a node of an attempt, or settle the attempt again if that could not be created."""
+        facts = held.child
+        assert facts is not None
+        assert op.child is not None
+        if not recorded:
+            again = self._bodies.children.again(held, op)
+            with self._lock:
+                self.scheduler.settle_again(held, again)
+            self.commit_soon()
+            return
+        with self._lock:
+            self.scheduler.know(facts)
+        if len(facts.graph) > self._store.limits.nodes:
+            self._follower().finish_gate(HeldGate(facts.run_id, "load", b""))
+        if op.child.timeout is not None:
+            self.sweep_in(op.child.timeout)
+        self.commit_soon()
 
     def handle_news(self, news: Iterable[RunNews]) -> None:
         """Tell those who wait for these runs, and finish the work of gates that closed on a failure."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from ...base.codec import encode
+from ...base.codec import decode, encode
 from ...base.ids import Digest, RunId
 from ...core.graph import Graph
 from ...core.kernel.audit import earlier_graphs, fold
@@ -117,8 +117,11 @@ class _RunReading:
         origins = self._origin_nodes() if began.shared else {}
         nodes: list[RecordedNode] = []
         generations: dict[int, int] = {}
+        handed: dict[int, str] = {}
         for attempt in self._attempts:
             place = (attempt.index, attempt.number)
+            if attempt.status is AttemptStatus.PARKED and attempt.output is not None:
+                handed[attempt.index] = f"performed by run {decode(attempt.output)['run']}"
             if seq is None and place in self._skipped:
                 recorded = effects.get(place, ())
                 skipped = self._node(
@@ -133,8 +136,10 @@ class _RunReading:
                 outputs_then = dict(superseded.above(node.graph, node.index, began.seqs.get(place, 0))) | dict(
                     node.given
                 )
+                node = node._replace(stub=handed[attempt.index]) if attempt.index in handed else node
                 nodes.append(node._replace(given=tuple(sorted(outputs_then.items()))) if outputs_then else node)
             if attempt.status is AttemptStatus.SUPERSEDED:
+                handed.pop(attempt.index, None)
                 generations[attempt.index] = generations.get(attempt.index, 0) + 1
         return nodes
 

@@ -3,5 +3,5 @@
 from ...answers.causes import CauseKind
 from .answer import Why, explain
 from .nodes import RowsToRead, above, rows_to_read, skipped_by
-from .records import Facts, KnownNode, WhyCause, Worker
+from .records import ChildRun, Facts, KnownNode, WhyCause, Worker
 from .runs import GROUPS, most_telling

@@ -67,6 +67,8 @@ def reasons_to_run(facts: Facts, node: KnownNode, number: int, left: int = HISTO
         gates = [gate for gate in facts.gates if gate.kind == "gate" and gate.seq < request.seq]
         purpose = gates[-1].status if gates else None  # what the gate was held for then
         return (WhyCause(CauseKind.ASKED, at=request.at, detail={"purpose": purpose}, because=because),)
+    if any(attempt.number == number - 1 and attempt.status is AttemptStatus.PARKED for attempt in node.attempts):
+        return reasons_to_run(facts, node, number - 1, left)  # this one looked at the run that performs the node
     if number > 1:
         if before is None or not left:
             return ()

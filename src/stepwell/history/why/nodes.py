@@ -26,6 +26,7 @@ from ...core.model import (
     was_skipped,
 )
 from .attempts import attempt_cause, last_ended, postponements, reasons_to_run
+from .children import ended_child, waits_for_run
 from .records import BEGINNINGS, Facts, KnownNode, WhyCause
 from .run_state import gate_causes, request_causes, unserved_queue, unserved_run
 
@@ -216,6 +217,8 @@ def _running(facts: Facts, node: KnownNode) -> WhyCause:
 
 
 def _waiting(facts: Facts, node: KnownNode) -> WhyCause:
+    if node.row.parked:
+        return waits_for_run(facts, node)
     row, last, most = node.row, last_ended(node), _most_attempts(facts, node)
     overdue = row.due_at is not None and row.due_at <= facts.now
     retried = last is not None and last.status in (AttemptStatus.FAILED, AttemptStatus.TIMED_OUT)
@@ -248,19 +251,21 @@ def _completed(facts: Facts, node: KnownNode) -> WhyCause:
         return _cause(facts, node, CauseKind.COMPLETED, {}, ())
     took = None if attempt.ended_at is None else (attempt.ended_at - attempt.started_at) / SECOND
     because = reasons_to_run(facts, node, attempt.number)
-    return _cause(
-        facts, node, CauseKind.COMPLETED, {"seconds": took}, because, at=attempt.ended_at, attempt=attempt.number
-    )
+    detail = {"seconds": took} | ({} if node.child is None else {"run": node.child})
+    return _cause(facts, node, CauseKind.COMPLETED, detail, because, at=attempt.ended_at, attempt=attempt.number)
 
 
 def _failed(facts: Facts, node: KnownNode) -> WhyCause:
     row, last = node.row, last_ended(node)
     most, spec = _most_attempts(facts, node), facts.spec(node.row.id)
     postponed = None if last is None else postponements(last)
+    of_child = () if last is None else ended_child(facts, node, last)
     if row.reason is not None:
         verdict = row.reason
     elif postponed is not None:
         verdict = "postponed"
+    elif of_child:
+        verdict = "child_run"
     elif most is None:
         verdict = "not_retried"
     elif row.failures >= most:
@@ -276,7 +281,7 @@ def _failed(facts: Facts, node: KnownNode) -> WhyCause:
         "losses": row.losses,
         "retry_on": list(retry_on or ()),
     }
-    because = () if last is None else (attempt_cause(facts, node, last),)
+    because = () if last is None else (attempt_cause(facts, node, last, of_child),)
     return _cause(
         facts, node, CauseKind.FAILED, detail, because, at=None if last is None else last.ended_at, attempt=row.attempt
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...core.kernel.healing import POSSIBLE_RENAME, UNFIT, UNFIT_DATA, way_on
-from ...core.model import NODE_FAILED, RunRow
+from ...core.model import NODE_FAILED, PARENT_PAUSED, RunRow
 
 
 class Step(NamedTuple):
@@ -40,6 +40,8 @@ def pause_of(run: RunRow) -> Pause:
     if reason == NODE_FAILED:
         retry = Step("run.retry()", f"retry {run.id}", "runs again what failed")
         return Pause(PAUSE_REASONS[reason], (retry, Step("run.resume()", f"resume {run.id}", "goes on without it")))
+    if reason == PARENT_PAUSED:
+        return Pause(reason, (Step("run.parent.resume()", f"resume {run.parent}", "goes on with both"),))
     if reason.startswith(UNFIT):
         given = step("gives the missing input, and goes on", "input={...}", " --input NAME=VALUE")
         return Pause("its input does not fit", (given,))

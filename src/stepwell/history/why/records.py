@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...answers.causes import CauseKind
-from ...base.ids import NodeId, WorkerId
+from ...base.ids import NodeId, RunId, WorkerId
 from ...base.words import iso
 from ...core.graph import Graph, NodeSpec, Outline
+from ...core.kernel.children import handed_to
 from ...core.model import AttemptRow, JournalRow, NodeRow, NodeStatus, RunRow, WorkerRow
 
 if TYPE_CHECKING:
@@ -55,6 +56,18 @@ class KnownNode(NamedTuple):
 
     row: NodeRow
     attempts: tuple[AttemptRow, ...] = ()
+
+    @property
+    def child(self) -> RunId | None:
+        """The run that performs it."""
+        return handed_to(self.attempts) if self.row.wakes else None
+
+
+class ChildRun(NamedTuple):
+    """The run that performs a node, and why it has its status."""
+
+    row: RunRow
+    causes: tuple[WhyCause, ...]
 
 
 class Worker(NamedTuple):
@@ -118,6 +131,8 @@ class Facts:
     """By id, when parents of the node in question completed."""
     counts: Mapping[NodeStatus, int] = field(default_factory=dict)
     """For a run: its nodes by status."""
+    children: Mapping[str, ChildRun] = field(default_factory=dict)
+    """By the id of the node, the runs that perform nodes which wait for them or have failed with them."""
 
     @property
     def graph(self) -> Graph | Outline:

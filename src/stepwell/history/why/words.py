@@ -10,7 +10,14 @@ from ...answers.causes import CauseKind
 from ...base.clock import SECOND
 from ...base.words import count, duration, error_line, one_line, ways_out
 from ...core.kernel.healing import REMOVED
-from ...core.model import CONDITION, HEALED_LATE, PARENT_SKIPPED, PARENTS_SKIPPED, NodeStatus, RunRow
+from ...core.model import (
+    CONDITION,
+    HEALED_LATE,
+    PARENT_SKIPPED,
+    PARENTS_SKIPPED,
+    NodeStatus,
+    RunRow,
+)
 from .pauses import PAUSE_REASONS, pause_of
 from .records import WhyCause
 
@@ -115,9 +122,20 @@ def sentence(cause: WhyCause, times: StoreTimes) -> str:
             return _running(cause, times)
         case K.WAITS_UNTIL:
             return _waits_until(cause, times)
+        case K.WAITS_FOR_RUN:
+            of = (
+                f" of {detail['workflow']}, which is {detail['status'].lower()}"
+                if detail["workflow"]
+                else ", which is gone"
+            )
+            return f"{name} waits{times.since(cause.at)} for run {detail['run']}{of}"
+        case K.CHILD_RUN:
+            return f"run {detail['run']} of {detail['workflow']} {detail['status'].lower()}{times.past(cause.at)}"
         case K.COMPLETED:
             took = detail.get("seconds")
             tries = f", in attempt {number}" if number is not None and number > 1 else ""
+            if detail.get("run"):
+                return f"{name} completed{times.past(cause.at)}: run {detail['run']} performed it"
             return f"{name} completed{times.past(cause.at)}{tries}{'' if took is None else f' ({duration(took)})'}"
         case K.FAILED:
             return f"{name} failed for good: {_verdict(detail)}"
@@ -232,6 +250,8 @@ def _verdict(detail: Mapping[str, Any]) -> str:
     match detail["verdict"]:
         case "not_retried":
             return "it has no retry="
+        case "child_run":
+            return "the run that performs it did not complete"
         case "used_up":
             return f"all {detail['of']} attempts are used up" if detail["of"] > 1 else "its only attempt is used up"
         case "not_retryable":
@@ -310,7 +330,10 @@ def advice(run: RunRow, causes: Iterable[WhyCause], command: Callable[[str], str
     kinds: dict[CauseKind, WhyCause] = {}
     for cause in _all(causes):
         kinds.setdefault(cause.kind, cause)
-    sentences = []
+    sentences = [
+        f"{_either(f'engine.get({child!r}).why()', command(f'why {child}'))} says what gets that run going again"
+        for child in _paused_children(causes)
+    ]
     if K.PAUSED in kinds:
         sentences += _resuming(run, command)
     elif K.QUEUE_NOT_SERVED in kinds:
@@ -350,6 +373,17 @@ def _resuming(run: RunRow, command: Callable[[str], str | None]) -> list[str]:
 
 
 def _all(causes: Iterable[WhyCause]) -> Iterable[WhyCause]:
+    """All causes, without those of child runs that are paused: what helps them is not said of this run."""
     for cause in causes:
         yield cause
-        yield from _all(cause.because)
+        if not _is_paused_child(cause):
+            yield from _all(cause.because)
+
+
+def _is_paused_child(cause: WhyCause) -> bool:
+    return cause.kind is K.WAITS_FOR_RUN and bool(cause.detail["paused"])
+
+
+def _paused_children(causes: Iterable[WhyCause]) -> list[str]:
+    """The child runs that are paused for a reason of their own."""
+    return [cause.detail["run"] for cause in _all(causes) if _is_paused_child(cause)]

@@ -22,6 +22,7 @@ from ...engine.reports.ordering import in_order
 from ...engine.reports.usual import usual_times
 from ...engine.runs.records import audit_record, comparison_record, run_detail, run_record, why_detail
 from ...engine.runs.stored import StoredRun
+from ...engine.trees import with_children
 from ...errors import InputError
 from .. import paging
 from ..bodies import Body
@@ -56,9 +57,13 @@ class RunFilter(Body):
     inputs or outputs. A page of such runs may be short, and even empty: `next` says whether there may be more."""
     error: str | None = Field(default=None, max_length=200)
     """Only runs whose first failed node had an error of this class."""
+    parent: str | None = Field(default=None, max_length=200)
+    """Only child runs of this run: those that perform its nodes."""
+    children: bool = False
+    """Child runs, too. Without it only runs that people and triggers have started are listed."""
 
     def query(self) -> ListRuns:
-        return ListRuns(
+        query = ListRuns(
             workflow=self.workflow,
             statuses=tuple(self.status),
             tags=tuple(map(_tag, self.tag)),
@@ -69,6 +74,7 @@ class RunFilter(Body):
             text=self.q or None,
             error=self.error or None,
         )
+        return with_children(query, self.parent, children=self.children)
 
 
 class FilterQuery(RunFilter):

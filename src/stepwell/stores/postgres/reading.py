@@ -91,7 +91,7 @@ def _nodes(query: queries.ListNodes) -> Question:
     codes = ",".join(str(NODE_CODE[status]) for status in query.statuses)
     statement = f"""
 SELECT n.idx, l.id, n.status, n.attempt, n.waiting, n.skipped, n.failures, n.losses, a.queue, a.body, a.careful, a.suspect,
-       n.due_at, n.reason, n.generation, n.postponed
+       n.due_at, n.reason, n.generation, n.postponed, n.wakes
   FROM run r JOIN node n ON n.run = r.key JOIN layout l ON l.graph = r.graph AND l.idx = n.idx JOIN lane a ON a.key = n.lane
  WHERE r.id = %(run)s AND n.idx > %(after)s {f"AND n.status IN ({codes})" if codes else ""}
        {"" if query.indexes is None else "AND n.idx = ANY(%(indexes)s)"}

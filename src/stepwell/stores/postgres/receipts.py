@@ -15,7 +15,6 @@ from ...core.model import (
     Refusal,
     Refused,
     RunRow,
-    may_settle,
     ops,
     receipts,
 )
@@ -23,7 +22,7 @@ from ...core.store.rules.codes import GATE, RUN_STATUS
 
 Bytes = Iterator[bytes | None]
 FENCED = Refused(Refusal.FENCED)
-_PAST = ("number", "failures", "losses", "generation", "postponed", "skipped")
+_PAST = ("number", "failures", "losses", "generation", "postponed", "skipped", "wakes")
 """What a node that is granted may have, besides its attempt."""
 _PLACES = ("status", "gate", "seed", "tags", "input", "fork")
 _STATUS, _GATE, _SEED, _TAGS, _INPUT, _FORK = map(RunRow._fields.index, _PLACES)
@@ -42,7 +41,8 @@ def read(group: Sequence[Op], answer: Any, payloads: Bytes) -> Sequence[Receipt]
     """What was answered to ops of one set, or to one that stands alone."""
     op = group[0]
     if type(op) is ops.Settle:
-        return _settled(group, answer)  # type: ignore[arg-type]
+        refused = None if op.child is None else _refused(answer)
+        return _settled(group, answer) if refused is None else [refused]  # type: ignore[arg-type]
     if type(op) is ops.Append:
         return [FENCED if run is None else receipts.Appended() for run in answer]
     if type(op) is ops.Create:
@@ -56,7 +56,7 @@ def _settled(settles: Sequence[ops.Settle], answer: Any) -> list[Receipt]:
     for op, verdict, run in zip(settles, answer["verdicts"], answer["runs"], strict=True):
         if verdict:
             found.append(receipts.Settled(verdict == 2, runs[run]))
-        elif may_settle(op.status, op.node):
+        elif op.legal:
             found.append(FENCED)
         else:
             found.append(Refused(Refusal.STATUS, f"{op.status} -> {op.node}"))
@@ -93,7 +93,7 @@ def _taken(op: ops.Claim, taken: Any, inputs: Mapping[int, list[tuple[int, bytes
     places = map(int, taken["idxs"].split(","))
     # Not by the class, which takes twice as long: a wide run is granted hundreds at a time.
     grants = [
-        tuple.__new__(receipts.Grant, (f"{claim}.{ordinal}", ids[run], idx, 1, 0, 0, (), 0, 0, 0, 0))
+        tuple.__new__(receipts.Grant, (f"{claim}.{ordinal}", ids[run], idx, 1, 0, 0, (), 0, 0, 0, 0, 0))
         for ordinal, (run, idx) in enumerate(zip(runs, places, strict=True))
     ]
     for ordinal, *past in taken["past"] or ():
@@ -111,9 +111,9 @@ def _repeated(op: ops.Claim, rows: Any, inputs: Mapping[int, list[tuple[int, byt
     return tuple(
         receipts.Grant(
             *(attempt_id(op.claim_id, ordinal), run, idx, number, failures, losses),
-            *(tuple(inputs.get(ordinal, ())), generation, heals, postponed, skipped),
+            *(tuple(inputs.get(ordinal, ())), generation, heals, *rest),
         )
-        for ordinal, run, idx, number, failures, losses, generation, heals, postponed, skipped in rows
+        for ordinal, run, idx, number, failures, losses, generation, heals, *rest in rows
     )
 
 
@@ -147,6 +147,10 @@ def _graph_added(op: ops.AddGraph, answer: Any, _: Bytes) -> Receipt:
     return receipts.GraphAdded(op.digest, *answer)
 
 
+def _woken(_: ops.Wake, answer: Any, __: Bytes) -> Receipt:
+    return receipts.Woken(None, None) if answer is None else receipts.Woken(news(answer["news"][0]), answer["queue"])
+
+
 def _nodes_added(op: ops.AddNodes, answer: Any, _: Bytes) -> Receipt:
     if answer is None:
         return Refused(Refusal.UNKNOWN, op.run_id)
@@ -170,6 +174,7 @@ def _refused(answer: Any) -> Refused | None:
 
 _READ: Mapping[type[Op], Callable[[Any, Any, Bytes], Receipt]] = {
     ops.Claim: _claimed,
+    ops.Wake: _woken,
     ops.Enlist: lambda op, answer, _: receipts.Enlisted(answer),
     ops.Renew: _renewed,
     ops.Dismiss: lambda op, answer, _: receipts.Dismissed(answer),

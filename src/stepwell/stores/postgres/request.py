@@ -9,7 +9,7 @@ from typing import Any
 from zlib import crc32
 
 from ...base.ids import split_attempt_id
-from ...core.model import Batch, NodeStatus, Op, Receipt, RunStatus, may_settle, ops, records
+from ...core.model import AttemptStatus, Batch, NodeStatus, Op, Receipt, RunStatus, ops, records
 from ...core.store.rules.codes import ATTEMPT_CODE, NODE_CODE, RUN_CODE
 from ...core.store.rules.grouping import groups, once_each
 from ...core.store.rules.payloads import error_type
@@ -39,9 +39,9 @@ class BatchCall:
         self._refused: dict[int, Receipt] = {}
         self._size = len(batch)
         for kind, members in groups(batch):
-            good = (
-                members if kind is ops.Settle or kind is ops.Append else [p for p in members if self._judge(batch, p)]
-            )
+            first = batch[members[0]]
+            unjudged = isinstance(first, ops.Append) or (isinstance(first, ops.Settle) and first.child is None)
+            good = members if unjudged else [p for p in members if self._judge(batch, p)]
             if good:
                 self._add(kind, good, [batch[position] for position in good])
 
@@ -112,15 +112,26 @@ class BatchCall:
         return {"from": first + 1, "to": self._packer.size} | ({"large": large} if large else {})
 
     def _settle(self, positions: list[int], group: list[ops.Settle]) -> None:
-        legal = [may_settle(op.status, op.node) for op in group]
+        legal = [op.legal for op in group]
         lines = [
             ops.Append(op.attempt, index, kind, data)
             for op, allowed in zip(group, legal, strict=True)
             if allowed
             for index, (kind, data) in enumerate(op.lines, ops.RECORDED)
         ]
+        recorded = self._lines(lines) if lines else {}
+        child = group[0].child
+        if child is not None:
+            parts = {"lines": {"op": "append", **recorded}} if lines else {}
+            parts["settlement"] = {"op": "settle", **self._settlements(group, legal)}
+            parts["child"] = {"op": "create", **self._runs_to_create([child])}
+            self._ask(positions, group, "hand_over", parts)
+            return
         if lines:  # those of attempts that do not run are refused, as their settlements are
-            self._append([], lines)
+            self._ask([], lines, "append", recorded)
+        self._ask(positions, group, "settle", self._settlements(group, legal))
+
+    def _settlements(self, group: list[ops.Settle], legal: list[bool]) -> dict[str, Any]:
         first, large = self._packer.size, list[tuple[int, int]]()
         for place, (op, allowed) in enumerate(zip(group, legal, strict=True)):
             claim, ordinal = split_attempt_id(storable(op.attempt)) if allowed else ("", 0)
@@ -130,21 +141,27 @@ class BatchCall:
                 self._packer.shorten(op.outcome, place, large),
                 claim=claim,
                 ordinal=ordinal,
-                code=ATTEMPT_CODE[op.status] + 16 * NODE_CODE[op.node] + 256 * op.postponed,
-                number=op.delay or 0,
+                code=ATTEMPT_CODE[op.status] + 32 * NODE_CODE[op.node] + 512 * op.postponed,
+                number=op.wakes if op.status is AttemptStatus.PARKED else op.delay or 0,
                 kind=op.reason if op.node is NodeStatus.SKIPPED else error_type(op.error),
             )
-        self._ask(positions, group, "settle", self._rows_from(first, large))
+        return self._rows_from(first, large)
 
     def _append(self, positions: list[int], group: list[ops.Append]) -> None:
+        self._ask(positions, group, "append", self._lines(group))
+
+    def _lines(self, group: list[ops.Append]) -> dict[str, Any]:
         first, large = self._packer.size, list[tuple[int, int]]()
         for place, op in enumerate(group):
             claim, ordinal = split_attempt_id(storable(op.attempt))
             data = self._packer.shorten(op.data, place, large)
             self._packer.add(data, claim=claim, ordinal=ordinal, number=op.index, kind=op.kind)
-        self._ask(positions, group, "append", self._rows_from(first, large))
+        return self._rows_from(first, large)
 
     def _create(self, positions: list[int], group: list[ops.Create]) -> None:
+        self._ask(positions, group, "create", self._runs_to_create(group))
+
+    def _runs_to_create(self, group: list[ops.Create]) -> dict[str, Any]:
         first, large = self._packer.size, list[tuple[int, int]]()
         rows = []
         for place, op in enumerate(group):
@@ -157,10 +174,10 @@ class BatchCall:
             rows.append(
                 (
                     *(op.run_id, op.workflow, op.target, op.digest, str(op.seed), op.on_failure, -op.priority),
-                    *(op.timeout, op.idempotency_key, op.origin, tags),
+                    *(op.timeout, op.idempotency_key, op.origin, tags, op.parent, op.parent_node, op.depth),
                 )
             )
-        self._ask(positions, group, "create", {"rows": rows, **self._rows_from(first, large)})
+        return {"rows": rows, **self._rows_from(first, large)}
 
     # What the function is given of an op that stands alone, after what it locks was noted.
 
@@ -207,6 +224,11 @@ class BatchCall:
         self._runs.append(storable(op.run_id))
         return {"run": storable(op.run_id), "start": op.start}
 
+    def _wake(self, op: ops.Wake) -> dict[str, Any]:
+        run, ended = storable(op.run_id), storable(op.ended or "")
+        self._runs += (run, ended)
+        return {"run": run, "index": op.index, "ended": ended}
+
     def _gate(self, op: ops.Gate) -> dict[str, Any]:
         self._runs.append(op.run_id)
         given = {name: getattr(op, name) for name in ("token", "purpose", "lease", "stop", "resume")}
@@ -220,7 +242,7 @@ class BatchCall:
         rows = [
             (
                 *(row.index, NODE_CODE[row.was], row.was_attempt, NODE_CODE[row.status], row.reason, row.fresh),
-                row is first[row.index],
+                *(row is first[row.index], row.anew),
             )
             for row in op.rows
         ]
@@ -285,6 +307,7 @@ class BatchCall:
 
 _ADD: dict[type[Op], tuple[str, Callable[[BatchCall, Any], dict[str, Any]]]] = {
     ops.Claim: ("claim", BatchCall._claim),
+    ops.Wake: ("wake", BatchCall._wake),
     ops.Enlist: ("enlist", BatchCall._enlist),
     ops.Renew: ("renew", BatchCall._renew),
     ops.Dismiss: ("dismiss", BatchCall._dismiss),

@@ -11,7 +11,7 @@ from ...core.store.rules.codes import ATTEMPT_CODE, GATE_CODE, KIND_CODE, NODE_C
 from ...core.store.rules.verdicts import refuse_restore
 from .payloads import storable
 
-_PAST = attrgetter("attempt", "failures", "losses", "due_at", "reason", "generation", "postponed")
+_PAST = attrgetter("attempt", "failures", "losses", "due_at", "reason", "generation", "postponed", "wakes")
 
 
 def restored_rows(op: Restore) -> dict[str, Any]:
@@ -22,7 +22,8 @@ def restored_rows(op: Restore) -> dict[str, Any]:
         name: getattr(row, name)
         for name in (
             *("workflow", "target", "digest", "on_failure", "timeout", "stopping", "seq", "created_at", "started_at"),
-            *("ended_at", "deadline_at", "reason", "heals", "tolerated", "origin", "error"),
+            *("ended_at", "deadline_at", "reason", "heals", "tolerated", "origin", "error", "parent"),
+            *("parent_node", "depth"),
         )
     }
     return given | {

@@ -27,7 +27,7 @@ RUN = """
 SELECT r.key, whole_payload(r.key, r.input), r.fork, r.id, r.workflow, r.target, g.digest, r.status, r.on_failure, NULL,
        r.seed::text, -r.urgency, r.idempotency_key, r.gate, r.purpose, r.stopping, r.total, r.open, r.active, r.failed, r.seq,
        r.created_at, r.started_at, r.ended_at, r.deadline_at, r.reason, r.heals, NULL, r.tolerated, r.origin, r.tags, r.timeout,
-       r.error
+       r.error, r.parent, r.parent_node, r.depth
   FROM run r JOIN graph g ON g.key = r.graph
 """
 
@@ -116,6 +116,8 @@ def _chosen_runs(query: queries.ListRuns) -> tuple[str, dict[str, Any]]:
         "r.ended_at >= %(ended_since)s": query.ended_since,
         "r.graph = (SELECT key FROM graph WHERE digest = %(digest)s)": query.digest,
         "r.origin = %(origin)s": query.origin,
+        "r.parent = %(parent)s": query.parent,
+        "r.parent IS NULL": query.roots or None,
         "r.created_at >= %(since)s": query.since,
         "r.created_at < %(until)s": query.until,
         "r.error = %(error)s": query.error,

@@ -92,6 +92,9 @@ def admission(found: Sequence[Any]) -> int:
 
 def settlements_of(found: Sequence[Any]) -> Iterator[Receipt]:
     """One receipt for each op of a set; those about one run share its news."""
+    if found[0] == b"Refused":
+        yield record(Refused)(found[1:])
+        return
     _, verdicts, places, news = found
     runs = [*map(record(receipts.RunNews), news)]
     accepted = [receipts.Settled(False, run) for run in runs]
@@ -119,9 +122,9 @@ def _grants(claim: str, part: Sequence[Any], blobs: Blobs) -> Iterator[receipts.
     run, heals, flat = part
     run_id = RunId(run.decode())
     for ordinal, index, number, past, inputs in zip(*[iter(flat)] * 5, strict=True):
-        failures, losses, generation, postponed, skipped = past or (0, 0, 0, 0, 0)
+        failures, losses, generation, postponed, skipped, wakes = past or (0, 0, 0, 0, 0, 0)
         outputs = zip(inputs[::2], inputs[1::2], strict=True) if inputs else ()
         taken = tuple((node, cast(bytes, whole(output, blobs))) for node, output in outputs)
         attempt = attempt_id(claim, ordinal)
-        history = (taken, generation, heals, postponed, skipped)
+        history = (taken, generation, heals, postponed, skipped, wakes)
         yield receipts.Grant(attempt, run_id, index, number, failures, losses, *history)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
 from ...base.ids import split_attempt_id
-from ...core.model import Batch, NodeStatus, Op, Receipt, Refusal, Refused, may_settle, ops
+from ...core.model import Batch, NodeStatus, Op, Receipt, Refusal, Refused, ops
 from ...core.model.rows import AttemptRow, JournalRow, LineRow
 from ...core.store.rules.codes import KIND_CODE, NODE_CODE
 from ...core.store.rules.grouping import groups, once_each
@@ -84,7 +84,9 @@ def parts_before(op: ops.AddGraph) -> Iterator[list[Arg]]:
 
 def _refuse_settlement(op: ops.Settle) -> Refused | None:
     """What can be decided without the rows."""
-    if not may_settle(op.status, op.node):
+    if op.child is not None and (refused := refuse_values(op)) is not None:
+        return refused
+    if not op.legal:
         return Refused(Refusal.STATUS, f"{op.status} -> {op.node}")
     return None if split_attempt_id(op.attempt)[0] else Refused(Refusal.FENCED)
 
@@ -92,6 +94,9 @@ def _refuse_settlement(op: ops.Settle) -> Refused | None:
 def _fields_of(group: Sequence[Op], arguments: Arguments) -> Fields:
     """An op by its fields, some of which differ from those of the record; a set of settlements as columns."""
     op = group[0]
+    if isinstance(op, ops.Settle) and op.child is not None:
+        settlement = _fields_of([op._replace(child=None)], arguments)
+        return settlement | {"op": "HandOver", "child": _create(op.child, arguments)}
     if isinstance(op, ops.Settle):
         settlements = cast("Sequence[ops.Settle]", group)
         claims, ordinals = zip(*(split_attempt_id(each.attempt) for each in settlements), strict=True)

@@ -56,7 +56,7 @@ from .request import Request, parts_before
 
 SEARCHING_CALLS = 20
 """Calls that search runs for a text, or count them, before an answer is given, complete or not."""
-LAYOUT = 9
+LAYOUT = 10
 """The version of the keys: see `lua/keys.lua`."""
 
 

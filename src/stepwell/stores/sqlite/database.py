@@ -16,7 +16,7 @@ import apsw
 from ...base.clock import BootClock, Clock, WallClock, boot_id, has_boot_clock, since_boot
 from ...errors import SchemaTooNew, StoreBusy, StoreCorrupt, StoreError, StoreFull, StoreReadOnly
 
-SCHEMA = 9
+SCHEMA = 10
 """The version of the schema. Those before were never released."""
 OLDEST_SQLITE = (3, 51, 3)
 """Older versions have a race between two processes that can corrupt a database in WAL mode."""

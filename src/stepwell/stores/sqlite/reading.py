@@ -109,9 +109,9 @@ def _nodes(tx: Transaction, query: queries.ListNodes) -> Page[NodeRow]:
     chosen = "" if query.indexes is None else "AND n.idx IN (SELECT value FROM json_each(?))"
     statement = f"""
 SELECT json_group_array(json_array(idx, id, status, attempt, waiting, skipped, failures, losses, lane, due_at, reason,
-                                   generation, postponed))
+                                   generation, postponed, wakes))
   FROM (SELECT n.idx, l.id, n.status, n.attempt, n.waiting, n.skipped, n.failures, n.losses, n.lane, n.due_at,
-               n.reason, n.generation, n.postponed
+               n.reason, n.generation, n.postponed, n.wakes
           FROM run r CROSS JOIN node n ON n.run = r.key CROSS JOIN layout l ON l.graph = r.graph AND l.idx = n.idx
          WHERE r.id = ? AND n.idx > ? {f"AND n.status IN ({statuses})" if statuses else ""} {chosen}
          ORDER BY n.idx LIMIT ?)

@@ -19,7 +19,7 @@ RUN = """
 SELECT r.key, r.id, r.workflow, r.target, g.digest, r.status, r.on_failure, r.input, r.seed, r.urgency, r.idempotency_key,
        r.gate, r.purpose, r.stopping, r.total, r.open, r.active, r.failed, r.seq, r.created_at, r.started_at, r.ended_at,
        r.deadline_at, r.reason, r.heals, r.fork, r.tolerated, r.origin, r.tags, r.timeout,
-       r.error
+       r.error, r.parent, r.parent_node, r.depth
   FROM run r JOIN graph g ON g.key = r.graph
 """
 
@@ -36,10 +36,11 @@ def run_rows(tx: Transaction, runs: Sequence[str]) -> tuple[RunRow, ...]:
 
 def run_row(tx: Transaction, row: Any) -> RunRow:
     run, *head, status, on_failure, payload, seed, urgency, key, gate, purpose, stopping = row[:14]
-    *counts, tags, timeout, error = row[14:]
+    *counts, tags, timeout, error, parent, node, depth = row[14:]
     values = (
         *head, RUN_STATUS[status], on_failure, resolve(tx.db, run, payload) or b"", int(seed), -urgency, key, GATE[gate],
-        purpose, bool(stopping), *counts, tuple(map(tuple, json.loads(tags))) if tags else (), timeout, error, False,
+        purpose, bool(stopping), *counts, tuple(map(tuple, json.loads(tags))) if tags else (), timeout, error, parent,
+        node, depth, False,
     )  # fmt: skip
     return RunRow._make(values)
 
@@ -112,6 +113,8 @@ def _order_by(query: ListRuns) -> str:
 def _index_for(query: ListRuns) -> str | None:
     """The index with which the query costs what it finds, not what is stored."""
     unfinished = query.statuses and all(RUN_CODE[status] < R_TERMINAL for status in query.statuses)
+    if query.parent is not None:
+        return "run_parent"
     if query.order != "created":
         return f"run_{query.order}"
     if query.origin is not None:
@@ -131,6 +134,8 @@ def _index_for(query: ListRuns) -> str | None:
 
 def _floor(tx: Transaction, query: ListRuns) -> tuple[int, int] | None:
     """The place down to which runs are searched, where these may be very many; None if that is all of them."""
+    if query.parent is not None:
+        return None
     if query.order != "created":
         where, values = _conditions([_bound(query, "<", query.before)])
         statement = f"""
@@ -172,6 +177,7 @@ def _chosen(query: ListRuns, index: str | None, floor: tuple[int, int] | None) -
         "r.ended_at >= ?": query.ended_since,
         "r.graph = (SELECT key FROM graph WHERE digest = ?)": query.digest,
         "r.origin = ?": query.origin,
+        "r.parent = ?": query.parent,
         "r.created_at >= ?": query.since,
         "r.created_at < ?": query.until,
         "r.error = ?": query.error,
@@ -180,6 +186,8 @@ def _chosen(query: ListRuns, index: str | None, floor: tuple[int, int] | None) -
     chosen += [(condition, (value,)) for condition, value in asked.items() if value is not None]
     if query.order != "created":
         chosen.append((f"{_value(query)} IS NOT NULL", ()))
+    if query.roots:
+        chosen.append(("r.parent IS NULL", ()))
     if query.prefix:
         values = (query.prefix, query.prefix + chr(0x10FFFF), len(query.prefix), query.prefix)
         chosen.append(("r.id >= ? AND r.id < ? AND substr(r.id, 1, ?) = ?", values))

@@ -104,6 +104,9 @@ CREATE TABLE run (
   derived         INTEGER NOT NULL DEFAULT 0,  -- how far the counters of a large run have been derived, behind its closed gate
   origin          TEXT,
   tags            TEXT,                        -- JSON, in order of the names
+  parent          TEXT,                        -- the id of the run of which it performs a node
+  parent_node     INTEGER,
+  depth           INTEGER NOT NULL DEFAULT 0,  -- how many runs are above it
   last_token      TEXT,                        -- of the gate that was finished last: a late copy of that request is refused
   reported_until  INTEGER NOT NULL DEFAULT 0,  -- until when the gate is left to the sweeper that it was reported to
   duration        INTEGER AS (max(0, ended_at - coalesce(started_at, created_at)))
@@ -126,6 +129,7 @@ CREATE INDEX run_duration ON run (duration) WHERE duration IS NOT NULL;
 CREATE INDEX run_error ON run (error) WHERE error IS NOT NULL;
 CREATE INDEX run_graph ON run (graph);
 CREATE INDEX run_origin ON run (origin) WHERE origin IS NOT NULL;
+CREATE INDEX run_parent ON run (parent) WHERE parent IS NOT NULL;
 CREATE INDEX run_workflow ON run (workflow);
 CREATE INDEX run_created ON run (created_at);
 
@@ -161,6 +165,7 @@ CREATE TABLE node (
   reason   TEXT,
   generation INTEGER NOT NULL DEFAULT 0,       -- how often its completion was superseded
   postponed  INTEGER NOT NULL DEFAULT 0,       -- attempts that asked to be tried again later: no failures
+  wakes      INTEGER NOT NULL DEFAULT 0,       -- not 0 if a run performs it; it is parked if it is WAITING and never due
   last       INTEGER,                          -- its latest attempt: the only one of it that may be running or completed
   PRIMARY KEY (run, idx),
   CHECK (waiting >= 0)

@@ -23,6 +23,7 @@ from .database import TROUBLE, Synchronous, boot_clock, connect, make_schema, tr
 from .files import OpenedFiles, create_private
 from .lanes import Lanes
 from .limits import LIMITS
+from .ops.children import hand_over, wake
 from .ops.claiming import claim
 from .ops.creating import add_graph, add_nodes, create, delete, delete_graph
 from .ops.ending import ANY_STOPS, TEMPORARY_TABLES, Transaction
@@ -173,7 +174,7 @@ class SqliteStore:
         return receipts
 
     def _judge(self, tx: Transaction, kind: type[Op], group: list[Op], before: Receipt | None) -> list[Receipt]:
-        if kind is ops.Settle or kind is ops.Append or kind is ops.Claim:  # these hold payloads and known names only
+        if kind is ops.Settle or kind is ops.Append or kind is ops.Claim:  # payloads and known names only, or a child
             return self._apply(tx, kind, group)
         refused = [refuse_values(op) or refuse_follower(op, before) for op in group]
         if not any(refused):
@@ -200,7 +201,10 @@ class SqliteStore:
 
     def _apply(self, tx: Transaction, kind: type[Op], group: list[Op]) -> list[Receipt]:
         if kind is ops.Settle:
-            return settle(tx, cast("list[ops.Settle]", group))
+            settlements = cast("list[ops.Settle]", group)
+            if (child := settlements[0].child) is not None:  # it stands alone
+                return [hand_over(tx, settlements[0], child)]
+            return settle(tx, settlements)
         if kind is ops.Create:
             return create(tx, cast("list[ops.Create]", group))
         if kind is ops.Append:
@@ -209,6 +213,8 @@ class SqliteStore:
         match op:
             case ops.Claim():
                 return [claim(tx, op)]
+            case ops.Wake():
+                return [wake(tx, op)]
             case ops.AddGraph():
                 return [add_graph(tx, op)]
             case ops.AddNodes():

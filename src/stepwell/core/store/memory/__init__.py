@@ -16,7 +16,7 @@ from ..rules.grouping import groups
 from ..rules.processes import check_process
 from ..rules.values import refuse_values
 from ..rules.verdicts import refuse_follower
-from . import records, restoring, running, shaping
+from . import children, records, restoring, running, shaping
 from .reading import answer
 from .state import LIMITS, MemoryState
 
@@ -77,7 +77,10 @@ class MemoryStore:
     def _apply(self, kind: type[Op], group: list[Op], now: int) -> list[Receipt]:
         state = self._state
         if kind is ops.Settle:
-            return running.settle(state, cast("list[ops.Settle]", group), now)
+            settlements = cast("list[ops.Settle]", group)
+            if (child := settlements[0].child) is not None:  # it stands alone
+                return [children.hand_over(state, settlements[0], child, now)]
+            return running.settle(state, settlements, now)
         if kind is ops.Create:
             return shaping.create(state, cast("list[ops.Create]", group), now)
         if kind is ops.Append:
@@ -86,6 +89,8 @@ class MemoryStore:
         match op:
             case ops.Claim():
                 return [running.claim(state, op, now)]
+            case ops.Wake():
+                return [children.wake(state, op, now)]
             case ops.AddGraph():
                 return [shaping.add_graph(state, op, now)]
             case ops.AddNodes():

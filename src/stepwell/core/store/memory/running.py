@@ -13,7 +13,6 @@ from ...model import (
     Receipt,
     Refusal,
     Refused,
-    may_settle,
     ops,
     receipts,
     settled_as,
@@ -56,7 +55,7 @@ def _settled(op: ops.Settle, attempt: AttemptState | None, verdict: str) -> Rece
 
 
 def _settle_one(op: ops.Settle, attempt: AttemptState | None, moving: dict[RunId, bool], now: int) -> str:
-    if not may_settle(op.status, op.node):
+    if not op.legal:
         return "illegal"
     if attempt is None:
         return "fenced"
@@ -67,8 +66,12 @@ def _settle_one(op: ops.Settle, attempt: AttemptState | None, moving: dict[RunId
     attempt.output, attempt.error, attempt.outcome = op.output, op.error, op.outcome
     for index, (kind, data) in enumerate(op.lines, ops.RECORDED):
         run.lines[op.attempt, index] = LineRow(op.attempt, index, now, kind, data, attempt.index, attempt.number)
-    status = _settled_as(op.node, run, node)
-    due_at = now + (op.delay or 0) if status is NodeStatus.WAITING else None
+    parked = op.status is AttemptStatus.PARKED
+    status = _settled_as(op.node, run, node, parked=parked)
+    due_at = now + (op.delay or 0) if status is NodeStatus.WAITING and not parked else None
+    if parked and status is NodeStatus.WAITING:
+        status = NodeStatus.WAITING if node.wakes == op.wakes else NodeStatus.READY
+        node.wakes += op.child is not None
     end(attempt, op.status, status, now)
     node.due_at = due_at
     if op.status in (AttemptStatus.FAILED, AttemptStatus.TIMED_OUT):
@@ -81,9 +84,9 @@ def _settle_one(op: ops.Settle, attempt: AttemptState | None, moving: dict[RunId
     return "accepted"
 
 
-def _settled_as(asked: NodeStatus, run: RunState, node: NodeState) -> NodeStatus:
-    cancelling = run.status.stopping
-    return settled_as(asked, stopping=run.stopping, cancelling=cancelling, removed=node.layout.removed)
+def _settled_as(asked: NodeStatus, run: RunState, node: NodeState, *, parked: bool = False) -> NodeStatus:
+    stopping, cancelling = run.stopping, run.status.stopping
+    return settled_as(asked, stopping=stopping, cancelling=cancelling, removed=node.layout.removed, parked=parked)
 
 
 def end(attempt: AttemptState, status: AttemptStatus, node_status: NodeStatus, now: int) -> None:
@@ -127,7 +130,8 @@ def conclude(run: RunState, now: int) -> None:
     on_failure = run.created.on_failure
     match conclusion(run.gate, run.status, on_failure, run.open, run.active, run.failed, run.tolerated):
         case Conclusion.COMPLETED:
-            run.status, run.gate, run.ended_at = RunStatus.COMPLETED, GateState.SHUT, now
+            run.status, run.ended_at = RunStatus.COMPLETED, now
+            shut_gate(run, now)
             run.note(now, "run", None, None, RunStatus.COMPLETED)
         case Conclusion.PAUSED:
             run.status, run.gate, run.reason = RunStatus.PAUSED, GateState.SHUT, ops.NODE_FAILED
@@ -135,10 +139,19 @@ def conclude(run: RunState, now: int) -> None:
         case Conclusion.FAILING:
             close_gate(run, "failed", now)
         case Conclusion.CANCELLED:
-            run.status, run.gate, run.ended_at, run.cancel_at = RunStatus.CANCELLED, GateState.SHUT, now, None
+            run.status, run.ended_at, run.cancel_at = RunStatus.CANCELLED, now, None
+            shut_gate(run, now)
             run.note(now, "run", None, None, RunStatus.CANCELLED)
         case Conclusion.NOTHING:
             pass
+
+
+def shut_gate(run: RunState, now: int) -> None:
+    """The gate of a run that has ended. That of a child run is held by nobody, until its end is handed on."""
+    run.gate = GateState.SHUT
+    if run.created.parent is not None:
+        run.gate, run.token, run.purpose, run.arguments, run.expires_at = GateState.HELD, None, ops.ENDED, b"", now
+        run.reported_until = 0
 
 
 def close_gate(run: RunState, purpose: str, now: int, arguments: bytes = b"") -> None:
@@ -220,6 +233,7 @@ def _grant(attempt: AttemptState) -> receipts.Grant:
         run.heals,
         node.postponed,
         node.skipped,
+        node.wakes,
     )
 
 
@@ -277,6 +291,8 @@ def lose(attempt: AttemptState, now: int) -> None:
     node.losses += 1
     if run.stopping or node.layout.removed:
         status, reason = NodeStatus.CANCELLED, "worker_lost"
+    elif node.wakes:  # no body of it was running
+        status, reason = NodeStatus.READY, None
     elif node.layout.lane.careful:
         status, reason = NodeStatus.INTERRUPTED, "worker_lost"
     elif node.losses >= suspects.MAX_LOSSES:

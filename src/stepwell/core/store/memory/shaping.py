@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ...model import AttemptStatus, GateState, LineRow, NodeStatus, Receipt, Refusal, Refused, ops, receipts
+from ...model import (
+    PARENT_PAUSED,
+    AttemptStatus,
+    GateState,
+    LineRow,
+    NodeStatus,
+    Receipt,
+    Refusal,
+    Refused,
+    RunStatus,
+    ops,
+    receipts,
+)
 from ..rules.grouping import once_each
 from ..rules.verdicts import illegal_move, refuse_gate, refuse_switch
-from .running import change, close_gate, conclude, rederive
+from .running import change, close_gate, conclude, rederive, shut_gate
 from .state import LIMITS, AttemptState, GraphState, MemoryState, NodeState, RunState
 
 
@@ -30,21 +42,36 @@ def add_graph(state: MemoryState, op: ops.AddGraph, now: int) -> Receipt:
 
 
 def create(state: MemoryState, group: Sequence[ops.Create], now: int) -> list[Receipt]:
-    return [_create_one(state, op, now) for op in group]
+    return [refuse_create(state, op) or create_one(state, op, now) for op in group]
 
 
-def _create_one(state: MemoryState, op: ops.Create, now: int) -> Receipt:
-    existing = state.runs.get(op.run_id) or state.run_of_key(op.workflow, op.idempotency_key)
+def refuse_create(state: MemoryState, op: ops.Create) -> Refused | None:
+    """Why this run cannot be created."""
+    existing = _existing(state, op)
     if existing is not None:
-        if (existing.created.workflow, existing.created.input) != (op.workflow, op.input):
-            return Refused(Refusal.CONFLICT, existing.id)
-        return receipts.Created(existing.id, True, len(existing.nodes), existing.graph.total)
+        same = (existing.created.workflow, existing.created.input) == (op.workflow, op.input)
+        return None if same else Refused(Refusal.CONFLICT, existing.id)
     graph = state.graphs.get(op.digest)
     if graph is None or not graph.complete:
         return Refused(Refusal.UNKNOWN if graph is None else Refusal.INCOMPLETE, f"graph {op.digest}")
+    return None
+
+
+def _existing(state: MemoryState, op: ops.Create) -> RunState | None:
+    return state.runs.get(op.run_id) or state.run_of_key(op.workflow, op.idempotency_key)
+
+
+def create_one(state: MemoryState, op: ops.Create, now: int, *, paused: bool = False) -> Receipt:
+    """`paused`: it is a child of a run that is paused."""
+    existing = _existing(state, op)
+    if existing is not None:
+        return receipts.Created(existing.id, True, len(existing.nodes), existing.graph.total)
+    graph = state.graphs[op.digest]
     state.admissions += 1
     deadline = None if op.timeout is None else now + op.timeout
     run = state.runs[op.run_id] = RunState(state.admissions, op, graph, now, deadline, expires_at=now + ops.LOAD_LEASE)
+    if paused:
+        run.status, run.reason = RunStatus.PAUSED, PARENT_PAUSED
     run.note(now, "created", None, None, None)
     _load(run, now)
     return receipts.Created(op.run_id, False, len(run.nodes), graph.total)
@@ -69,7 +96,8 @@ def _load(run: RunState, now: int) -> None:
         status = NodeStatus.PENDING if row.parents else NodeStatus.READY
         run.nodes.append(NodeState(index, row, status, len(row.parents), row.lane))
     if len(run.nodes) == run.graph.total:
-        run.gate, run.purpose, run.expires_at = GateState.OPEN, None, None
+        run.gate = GateState.SHUT if run.status.paused else GateState.OPEN
+        run.purpose = run.expires_at = None
         run.recount()
         if run.created.fork is not None:
             close_gate(run, "fork", now, run.created.fork)
@@ -186,6 +214,8 @@ def _apply(run: RunState, row: ops.NodeChange, completed: Mapping[int, AttemptSt
     if row.fresh:
         node.failures = node.postponed = node.losses = 0
         node.lane = node.layout.lane
+    if row.anew:
+        node.wakes = 0
     if row.index in completed:
         completed[row.index].status = AttemptStatus.SUPERSEDED
     run.note(now, "rewrote", row.index, node.attempt, row.status)
@@ -210,6 +240,8 @@ def _finish(run: RunState, finish: ops.Finish, now: int) -> None:
         rederive(run)
     else:
         run.gate = GateState.SHUT
+        if moved and finish.status.terminal:
+            shut_gate(run, now)
         run.recount()
     run.tolerated = run.failed if finish.tolerate else min(run.tolerated, run.failed)
     run.error = run.error if run.failed else None
@@ -220,6 +252,8 @@ def delete(state: MemoryState, op: ops.Delete) -> Receipt:
     run = state.runs.get(op.run_id)
     if run is None:
         return receipts.Deleted(True)
+    if run.purpose == ops.ENDED:
+        return Refused(Refusal.INCOMPLETE, ops.ENDED)
     if run.purpose not in ("delete", "restore") and not run.status.terminal:
         return Refused(Refusal.STATUS, run.status)
     run.gate, run.purpose, run.token, run.arguments, run.expires_at = GateState.HELD, "delete", None, b"", 0

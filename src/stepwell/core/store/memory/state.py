@@ -52,6 +52,7 @@ class NodeState:
     reason: str | None = None
     generation: int = 0
     postponed: int = 0
+    wakes: int = 0
 
     @property
     def id(self) -> str:

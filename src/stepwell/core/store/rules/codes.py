@@ -31,6 +31,7 @@ KIND_CODE = {
     "run": 12,
     "healed": 13,
     "shared": 14,
+    "parked": 21,
 }
 ENDS = 1
 
@@ -60,6 +61,7 @@ A_LOST = AttemptStatus.LOST.code
 A_RELEASED = AttemptStatus.RELEASED.code
 A_CANCELLED = AttemptStatus.CANCELLED.code
 A_SUPERSEDED = AttemptStatus.SUPERSEDED.code
+A_PARKED = AttemptStatus.PARKED.code
 R_PENDING = RunStatus.PENDING.code
 R_RUNNING = RunStatus.RUNNING.code
 """The next number after that of PENDING, which a run leaves when its first node starts."""

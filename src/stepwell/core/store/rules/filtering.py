@@ -44,6 +44,8 @@ def run_matches(row: RunRow, query: ListRuns) -> bool:
         and (not query.statuses or row.status in query.statuses)
         and (query.digest is None or row.digest == query.digest)
         and (query.origin is None or row.origin == query.origin)
+        and (query.parent is None or row.parent == query.parent)
+        and not (query.roots and row.parent is not None)
         and set(query.tags) <= set(row.tags)
         and (query.since is None or row.created_at >= query.since)
         and (query.until is None or row.created_at < query.until)

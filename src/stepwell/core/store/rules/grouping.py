@@ -13,7 +13,8 @@ def groups(batch: Batch) -> Iterator[tuple[type[Op], list[int]]]:
     """Positions of neighbouring ops that are applied as one set.
 
     Neighbours of one kind form a set as long as no two of them are about the same attempt or run. Settlements of one set
-    are judged against the gate as it stood before the set, so that a store may apply them all in one statement.
+    are judged against the gate as it stood before the set, so that a store may apply them all in one statement. One that
+    creates a child run stands alone.
     """
     if len(batch) <= _FEW and len(set(map(type, batch))) == len(batch):  # what a chain commits, over and over
         for position, op in enumerate(batch):
@@ -23,7 +24,8 @@ def groups(batch: Batch) -> Iterator[tuple[type[Op], list[int]]]:
     members: list[int] = []
     subjects: set[str] = set()
     for position, op in enumerate(batch):
-        if type(op) is Settle and kind is Settle and op.attempt not in subjects:  # one more, as nearly always
+        # One more settlement, as nearly always.
+        if type(op) is Settle and kind is Settle and op.attempt not in subjects and op.child is None:
             members.append(position)
             subjects.add(op.attempt)
             continue
@@ -32,8 +34,12 @@ def groups(batch: Batch) -> Iterator[tuple[type[Op], list[int]]]:
             if kind is not None:
                 yield kind, members
             kind, members, subjects = type(op), [], set()
+        if about is None:
+            yield type(op), [position]
+            kind = None
+            continue
         members.append(position)
-        subjects.update(about or ())
+        subjects.update(about)
     if kind is not None:
         yield kind, members
 
@@ -49,7 +55,7 @@ def once_each(rows: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 def _subjects(op: Op) -> tuple[str, ...] | None:
     """What an op is about, or None when it always stands alone."""
     if isinstance(op, Settle):
-        return (op.attempt,)
+        return (op.attempt,) if op.child is None else None
     if isinstance(op, Create):
         key = op.idempotency_key
         return (op.run_id,) if key is None else (op.run_id, f"key {op.workflow} {key}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from ...model import AddGraph, Batch, Create, Enlist, Gate, Op, PutRecord, Refusal, Refused
+from ...model import AddGraph, Batch, Create, Enlist, Gate, Op, PutRecord, Refusal, Refused, Settle
 
 INDEXED_BYTES = 500
 MAX_TEXT = 4_000
@@ -20,8 +20,10 @@ _LARGEST = 2**63
 def refuse_values(op: Op) -> Refused | None:
     """Why no store may keep this. Only ops that bring texts and numbers of users are asked."""
     match op:
+        case Settle():
+            return None if op.child is None else refuse_values(op.child)
         case Create():
-            texts = (op.run_id, op.workflow, op.digest, op.target, op.idempotency_key, op.origin)
+            texts = (op.run_id, op.workflow, op.digest, op.target, op.idempotency_key, op.origin, op.parent)
             tags = [text for tag in op.tags for text in tag]
             numbers = (op.priority, -op.priority, op.timeout)
             wrong = _text((*texts, *tags)) or _number(numbers)

@@ -7,17 +7,18 @@ from functools import cache
 from importlib import resources
 from typing import Any, cast
 
-from ....core.model import HEALED_LATE, StoreLimits, ops, suspects
+from ....core.model import HEALED_LATE, PARENT_PAUSED, StoreLimits, ops, suspects
 from ....core.store.rules import codes
 from ....errors import SchemaTooNew, StoreError, StoreReadOnly
 
-VERSION = 2
+VERSION = 3
 """The version of the schema. Those before were never released."""
 LIMITS = StoreLimits(nodes=500, settlements=500)
 """How much one commit takes: others wait for the rows of the same run, so it is to be short."""
 LOWEST = -2147483647
 """No rank is lower."""
 _CONSTANTS: dict[str, int | str] = {
+    "ENDED": ops.ENDED,
     "ENTRIES_A_NODE": ops.ENTRIES_A_NODE,
     "HAND_OUT": ops.HAND_OUT,
     "HEALED_LATE": HEALED_LATE,
@@ -26,6 +27,7 @@ _CONSTANTS: dict[str, int | str] = {
     "NODES": LIMITS.nodes,
     "NODE_FAILED": ops.NODE_FAILED,
     "OUTAGE": ops.OUTAGE,
+    "PARENT_PAUSED": PARENT_PAUSED,
     "PATIENCE": "100ms",  # for so long a claim that found nothing else waits for a run that others hold
     "LOWEST": LOWEST,
     "STALE": 400,  # offers out of date that a claim passes by, or removes, at a time

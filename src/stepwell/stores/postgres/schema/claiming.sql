@@ -179,7 +179,8 @@ END $$;
 
 -- The nodes become RUNNING, in the order of their ordinals. What their claim is answered: "idxs" and "runs", with commas; "ids" and
 -- "heals" of the runs, by key, as far as they were healed; "past" of the nodes that have one: [ordinal, number, failures, losses,
--- generation, postponed, skipped]. `o_needs`: in some of the runs bodies take outputs as parameters. (Rows in JSON took longer than all writing.)
+-- generation, postponed, skipped, wakes]. `o_needs`: in some of the runs bodies take outputs as parameters. (Rows in JSON took longer than
+-- all writing.)
 CREATE FUNCTION start_nodes(p_claim bigint, p_worker text, p_chosen chosen[], p_now bigint,
                             OUT o_taken jsonb, OUT o_needs boolean, OUT o_runs bigint[]) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -204,7 +205,7 @@ BEGIN
   started AS (
     UPDATE node n SET status = {N_RUNNING}, attempt = n.attempt + 1
       FROM picked p WHERE n.run = p.run AND n.idx = p.idx
-    RETURNING p.ordinal, p.nth, n.run, n.idx, n.attempt, n.failures, n.losses, n.generation, n.postponed, n.skipped),
+    RETURNING p.ordinal, p.nth, n.run, n.idx, n.attempt, n.failures, n.losses, n.generation, n.postponed, n.skipped, n.wakes),
   attempts AS (
     INSERT INTO attempt (key, run, idx, number, status, worker, started_at)
     SELECT p_claim * {ORDINALS} + ordinal - 1, run, idx, attempt, {A_RUNNING}, p_worker, p_now FROM started),
@@ -214,7 +215,7 @@ BEGIN
   SELECT n.started, c.has_needs, c.keys, jsonb_build_object('ids', c.ids, 'heals', c.heals, 'past', n.past)
     INTO v_started, o_needs, o_runs, o_taken
     FROM (SELECT count(*) AS started,
-                 jsonb_agg(jsonb_build_array(ordinal - 1, attempt, failures, losses, generation, postponed, skipped))
+                 jsonb_agg(jsonb_build_array(ordinal - 1, attempt, failures, losses, generation, postponed, skipped, wakes))
                    FILTER (WHERE attempt > 1 OR failures + losses + generation + postponed + skipped > 0) AS past FROM started) n
          CROSS JOIN
          (SELECT bool_or(g.has_needs) AS has_needs, array_agg(c.key) AS keys, jsonb_object_agg(c.key, c.id) AS ids,
@@ -300,7 +301,7 @@ BEGIN
     v_runs := v_started.o_runs;
   ELSE
     SELECT coalesce(jsonb_agg(jsonb_build_array(a.key % {ORDINALS}, r.id, a.idx, a.number, n.failures, n.losses, n.generation,
-                                                r.heals, n.postponed, n.skipped) ORDER BY a.key), '[]'),
+                                                r.heals, n.postponed, n.skipped, n.wakes) ORDER BY a.key), '[]'),
            bool_or(g.has_needs), array_agg(DISTINCT a.run)
       INTO v_grants, v_needs, v_runs
       FROM attempt a JOIN node n ON n.run = a.run AND n.idx = a.idx JOIN run r ON r.key = a.run JOIN graph g ON g.key = r.graph
@@ -329,7 +330,7 @@ CREATE FUNCTION run_rows(p_runs bigint[], OUT o_rows jsonb, OUT o_bytes bytea[])
   SELECT jsonb_agg(jsonb_build_array(r.id, r.workflow, r.target, g.digest, r.status, r.on_failure, NULL, r.seed::text, -r.urgency,
                                      r.idempotency_key, r.gate, r.purpose, r.stopping, r.total, r.open, r.active, r.failed, r.seq,
                                      r.created_at, r.started_at, r.ended_at, r.deadline_at, r.reason, r.heals, NULL, r.tolerated,
-                                     r.origin, r.tags, r.timeout, r.error) ORDER BY r.id),
+                                     r.origin, r.tags, r.timeout, r.error, r.parent, r.parent_node, r.depth) ORDER BY r.id),
          array_agg(whole_payload(r.key, r.input) ORDER BY r.id) || array_agg(r.fork ORDER BY r.id)
     FROM run r JOIN graph g ON g.key = r.graph WHERE r.key = ANY(p_runs)
 $$;

@@ -84,12 +84,16 @@ BEGIN
       WHEN 'settle' THEN
         v_receipt := settle(p_claims[f:t], p_ordinals[f:t], p_codes[f:t], p_numbers[f:t], p_first[f:t], p_second[f:t],
                             p_third[f:t], p_kinds[f:t], o_now);
+      WHEN 'hand_over' THEN
+        v_receipt := hand_over(v_op, p_claims, p_ordinals, p_codes, p_numbers, p_kinds, p_first, p_second, p_third, p_large, o_now);
       WHEN 'claim' THEN
         v_answer := claim_nodes(v_op, v_mine, o_now);
         v_receipt := v_answer.o_receipt;
         v_bytes := v_answer.o_bytes;
       WHEN 'append' THEN
         v_receipt := append_lines(p_claims[f:t], p_ordinals[f:t], p_numbers[f:t], p_kinds[f:t], p_first[f:t], o_now);
+      WHEN 'wake' THEN
+        v_receipt := wake(v_op, o_now);
       WHEN 'renew' THEN
         v_receipt := renew(v_op, o_now);
       WHEN 'sweep' THEN

@@ -11,6 +11,8 @@ BEGIN
   SELECT * INTO v_run FROM run WHERE id = p_op ->> 'run';
   IF v_run.key IS NULL THEN
     RETURN 'true';
+  ELSIF v_run.purpose = '{ENDED}' THEN
+    RETURN jsonb_build_object('refused', 'incomplete', 'detail', v_run.purpose);
   ELSIF coalesce(v_run.purpose, '') NOT IN ('delete', 'restore') AND v_run.status < {R_COMPLETED} THEN
     RETURN jsonb_build_object('refused', 'status', 'status', v_run.status);
   END IF;

@@ -26,29 +26,32 @@ DECLARE
   v_ended bigint[];
   v_changed bigint[];
 BEGIN
-  WITH verdict AS (
-    SELECT r.key,
+  WITH judged AS (
+    SELECT r.key, r.parent,
            CASE WHEN r.gate = {G_OPEN} THEN
                   CASE WHEN r.open = 0 AND r.failed = 0 THEN 1
                        WHEN r.failed > r.tolerated AND r.on_failure = 'pause' THEN 2
                        WHEN r.active = 0 OR (r.failed > r.tolerated AND r.on_failure = 'fail_fast') THEN 3 ELSE 0 END
                 WHEN r.status = {R_CANCELLING} AND r.active = 0 THEN 4 ELSE 0 END AS verdict
       FROM run r WHERE r.key = ANY(p_runs)),
+  verdict AS (   -- `held`: for what its gate is held by nobody. That a child run has ended is to be handed on
+    SELECT key, verdict, CASE WHEN verdict = 3 THEN 'failed' WHEN verdict IN (1, 4) AND parent IS NOT NULL THEN '{ENDED}' END AS held
+      FROM judged WHERE verdict > 0),
   changed AS (
     UPDATE run r
        SET status = CASE v.verdict WHEN 1 THEN {R_COMPLETED} WHEN 2 THEN {R_PAUSED} WHEN 4 THEN {R_CANCELLED} ELSE status END,
-           gate = CASE v.verdict WHEN 3 THEN {G_HELD} ELSE {G_SHUT} END,
+           gate = CASE WHEN v.held IS NULL THEN {G_SHUT} ELSE {G_HELD} END,
            ended_at = CASE WHEN v.verdict IN (1, 4) THEN p_now ELSE ended_at END,
            cancel_at = CASE v.verdict WHEN 4 THEN NULL ELSE cancel_at END,
            reason = CASE v.verdict WHEN 2 THEN '{NODE_FAILED}' ELSE reason END,
-           token = CASE v.verdict WHEN 3 THEN NULL ELSE token END,
-           purpose = CASE v.verdict WHEN 3 THEN 'failed' ELSE purpose END,
-           arguments = CASE v.verdict WHEN 3 THEN '' ELSE arguments END,
-           expires_at = CASE v.verdict WHEN 3 THEN p_now ELSE expires_at END,
+           token = CASE WHEN v.held IS NULL THEN token END,
+           purpose = coalesce(v.held, purpose),
+           arguments = CASE WHEN v.held IS NULL THEN arguments ELSE '' END,
+           expires_at = CASE WHEN v.held IS NULL THEN expires_at ELSE p_now END,
            stopping = CASE v.verdict WHEN 3 THEN true ELSE stopping END,
-           reported_until = CASE v.verdict WHEN 3 THEN 0 ELSE reported_until END,
+           reported_until = CASE WHEN v.held IS NULL THEN reported_until ELSE 0 END,
            seq = seq + 1
-      FROM verdict v WHERE v.key = r.key AND v.verdict > 0
+      FROM verdict v WHERE v.key = r.key
     RETURNING r.key, r.seq, r.status, v.verdict),
   noted AS (
     INSERT INTO journal (run, seq, at, kind, status, detail)
@@ -184,14 +187,14 @@ BEGIN
    WHERE r.key = f.run AND r.error IS NULL;
 END $$;
 
--- Those that ended and are to run again can be claimed, unless a heal gave them a parent while they ran; those that wait are
--- due some time.
+-- Those that ended and are to run again can be claimed, unless a heal gave them a parent while they ran; those that wait, and are
+-- not parked, are due some time.
 CREATE FUNCTION run_again(p_ending ending[]) RETURNS void LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   v_healed bigint[];
 BEGIN
-  INSERT INTO due (run, at, idx) SELECT run, due_at, idx FROM unnest(p_ending) WHERE node = {N_WAITING}
+  INSERT INTO due (run, at, idx) SELECT run, due_at, idx FROM unnest(p_ending) WHERE node = {N_WAITING} AND due_at IS NOT NULL
       ON CONFLICT DO NOTHING;
   SELECT array_agg(DISTINCT e.run) INTO v_healed
     FROM unnest(p_ending) e JOIN run r ON r.key = e.run AND r.heals > 0 AND r.gate = {G_OPEN} WHERE e.node = {N_READY};

@@ -38,7 +38,7 @@ BEGIN
 END $$;
 
 -- Change the nodes that still are what the kernel saw; the others are returned.
--- Rows: [index, was, was attempt, status, reason, fresh, the first of its node].
+-- Rows: [index, was, was attempt, status, reason, fresh, the first of its node, anew].
 CREATE FUNCTION change_nodes(p_run bigint, p_graph bigint, p_rows jsonb, p_now bigint) RETURNS jsonb LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -48,14 +48,16 @@ DECLARE
   v_status integer[];
   v_reason text[];
   v_fresh boolean[];
+  v_anew boolean[];
 BEGIN
   SELECT jsonb_agg((c.row ->> 0)::int ORDER BY c.place) FILTER (WHERE NOT c.ok),
          array_agg((c.row ->> 0)::int ORDER BY c.place) FILTER (WHERE c.moves),
          array_agg((c.row ->> 1)::int ORDER BY c.place) FILTER (WHERE c.moves),
          array_agg((c.row ->> 3)::int ORDER BY c.place) FILTER (WHERE c.moves),
          array_agg(c.row ->> 4 ORDER BY c.place) FILTER (WHERE c.moves),
-         array_agg((c.row ->> 5)::boolean ORDER BY c.place) FILTER (WHERE c.moves)
-    INTO v_wrong, v_idx, v_was, v_status, v_reason, v_fresh
+         array_agg((c.row ->> 5)::boolean ORDER BY c.place) FILTER (WHERE c.moves),
+         array_agg((c.row ->> 7)::boolean ORDER BY c.place) FILTER (WHERE c.moves)
+    INTO v_wrong, v_idx, v_was, v_status, v_reason, v_fresh, v_anew
     FROM (SELECT f.*, f.ok AND f.row ->> 1 <> f.row ->> 3 AS moves
             FROM (SELECT r.row, r.place,
                          coalesce(n.status = (r.row ->> 1)::int AND n.attempt = (r.row ->> 2)::int AND (r.row ->> 6)::boolean, false) AS ok
@@ -74,9 +76,9 @@ BEGIN
     UPDATE node n
        SET status = c.status, reason = c.reason, due_at = NULL, generation = n.generation + (c.was = {N_COMPLETED})::int,
            failures = CASE WHEN c.fresh THEN 0 ELSE n.failures END, postponed = CASE WHEN c.fresh THEN 0 ELSE n.postponed END,
-           losses = CASE WHEN c.fresh THEN 0 ELSE n.losses END,
+           losses = CASE WHEN c.fresh THEN 0 ELSE n.losses END, wakes = CASE WHEN c.anew THEN 0 ELSE n.wakes END,
            lane = CASE WHEN c.fresh THEN (SELECT l.lane FROM layout l WHERE l.graph = p_graph AND l.idx = n.idx) ELSE n.lane END
-      FROM unnest(v_idx, v_was, v_status, v_reason, v_fresh) c(idx, was, status, reason, fresh)
+      FROM unnest(v_idx, v_was, v_status, v_reason, v_fresh, v_anew) c(idx, was, status, reason, fresh, anew)
      WHERE n.run = p_run AND n.idx = c.idx;
     UPDATE attempt a SET status = {A_SUPERSEDED} FROM unnest(v_idx) c(idx)
      WHERE a.run = p_run AND a.idx = c.idx AND a.status = {A_COMPLETED};
@@ -124,13 +126,16 @@ CREATE FUNCTION finish(p_run run, p_finish jsonb, p_input bytea, p_now bigint) R
 DECLARE
   v_status integer := (p_finish ->> 0)::int;
   v_open boolean := (p_finish ->> 1)::boolean;
+  v_ended boolean := p_run.parent IS NOT NULL AND v_status >= {R_TERMINAL} AND p_run.status <> v_status;   -- to be handed on
 BEGIN
   UPDATE run
-     SET last_token = token, token = NULL, purpose = NULL, arguments = '', expires_at = NULL, status = v_status,
+     SET last_token = token, token = NULL, purpose = CASE WHEN v_ended THEN '{ENDED}' END, arguments = '',
+         expires_at = CASE WHEN v_ended THEN p_now END, reported_until = CASE WHEN v_ended THEN 0 ELSE reported_until END,
+         status = v_status,
          reason = p_finish ->> 2, input = coalesce(p_input, input),
          ended_at = CASE WHEN status = v_status THEN ended_at WHEN v_status >= {R_TERMINAL} THEN p_now END,
          cancel_at = CASE v_status WHEN {R_CANCELLING} THEN p_now + coalesce((p_finish ->> 3)::bigint, 0) END,
-         gate = CASE WHEN v_open THEN {G_OPEN} ELSE {G_SHUT} END, stopping = stopping AND NOT v_open,
+         gate = CASE WHEN v_open THEN {G_OPEN} WHEN v_ended THEN {G_HELD} ELSE {G_SHUT} END, stopping = stopping AND NOT v_open,
          deadline_at = CASE WHEN v_open AND timeout IS NOT NULL AND status <> v_status THEN p_now + timeout ELSE deadline_at END,
          seq = seq + 1
    WHERE key = p_run.key;

@@ -69,19 +69,21 @@ BEGIN
 END $$;
 
 -- What becomes of attempts whose worker is gone: the node runs again, unless it promised not to, or it has taken too many
--- workers with it. In the order of the attempts that are given.
+-- workers with it; of one that a run performs no body was running. In the order of the attempts that are given.
 CREATE FUNCTION lost_endings(p_attempts bigint[], p_error bytea) RETURNS ending[] LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column
 BEGIN
   RETURN (SELECT array_agg(ROW(a.key, a.run, a.idx, a.number, r.graph, {A_LOST},
-                       CASE WHEN r.stopping OR l.removed THEN {N_CANCELLED} WHEN home.careful THEN {N_INTERRUPTED}
+                       CASE WHEN r.stopping OR l.removed THEN {N_CANCELLED} WHEN n.wakes > 0 THEN {N_READY}
+                            WHEN home.careful THEN {N_INTERRUPTED}
                             WHEN n.losses + 1 >= {MAX_LOSSES} THEN {N_FAILED} ELSE {N_READY} END,
                        NULL, 1,
-                       CASE WHEN r.stopping OR l.removed OR home.careful THEN NULL
+                       CASE WHEN r.stopping OR l.removed OR home.careful OR n.wakes > 0 THEN NULL
                             WHEN n.losses + 1 < {SUSPECT_AFTER} OR n.losses + 1 >= {MAX_LOSSES} THEN NULL
                             ELSE (SELECT s.key FROM lane s WHERE s.queue = home.queue AND s.body = home.body
                                                              AND s.careful = home.careful AND s.suspect) END,
-                       CASE WHEN r.stopping OR l.removed OR home.careful OR n.losses + 1 >= {MAX_LOSSES} THEN 'worker_lost' END,
+                       CASE WHEN r.stopping OR l.removed OR (home.careful OR n.losses + 1 >= {MAX_LOSSES}) AND n.wakes = 0
+                            THEN 'worker_lost' END,
                        false, false, NULL, p_error, NULL, '{WORKER_LOST}')::ending ORDER BY k.place)
     FROM unnest(p_attempts) WITH ORDINALITY k(key, place) JOIN attempt a ON a.key = k.key AND a.status = {A_RUNNING}
          JOIN run r ON r.key = a.run JOIN node n ON n.run = a.run AND n.idx = a.idx

@@ -1,7 +1,7 @@
 -- Runs that come from another store, in parts. The name of the run is locked already.
 --
 -- Nodes: [idx, status, waiting, skipped, queue, body, careful, suspect, attempt, failures, losses, due_at, reason, generation,
--- postponed]; attempts: [idx, number, status, worker, started_at, ended_at], beside their ids and payloads; journal: [seq, at,
+-- postponed, wakes]; attempts: [idx, number, status, worker, started_at, ended_at], beside their ids and payloads; journal: [seq, at,
 -- kind, idx, number, status, detail]; lines: [idx, at, kind], beside the ids of their attempts and their data.
 CREATE FUNCTION restore_rows(p_op jsonb, p_input bytea, p_fork bytea, p_claims text[], p_ordinals integer[], p_output bytea[],
                           p_error bytea[], p_outcome bytea[], p_line_claims text[], p_line_ordinals integer[], p_data bytea[],
@@ -32,11 +32,11 @@ BEGIN
   END IF;
   IF v_run.key IS NULL THEN
     INSERT INTO run (id, workflow, target, graph, status, on_failure, input, seed, urgency, idempotency_key, timeout, gate, purpose,
-                     total, loaded, open, active, seq, created_at, deadline_at, fork, origin, tags)
+                     total, loaded, open, active, seq, created_at, deadline_at, fork, origin, tags, parent, parent_node, depth)
     VALUES (p_op ->> 'run', p_op ->> 'workflow', p_op ->> 'target', v_graph.key, (p_op ->> 'status')::int, p_op ->> 'on_failure',
             p_input, (p_op ->> 'seed')::numeric, (p_op ->> 'urgency')::bigint, p_op ->> 'key', (p_op ->> 'timeout')::bigint,
             {G_HELD}, 'restore', v_graph.total, 0, 0, 0, 0, (p_op ->> 'created_at')::bigint, (p_op ->> 'deadline_at')::bigint,
-            p_fork, p_op ->> 'origin', p_op ->> 'tags')
+            p_fork, p_op ->> 'origin', p_op ->> 'tags', p_op ->> 'parent', (p_op ->> 'parent_node')::int, (p_op ->> 'depth')::int)
     RETURNING * INTO v_run;
     INSERT INTO tag (name, value, run) SELECT t ->> 0, t ->> 1, v_run.key FROM jsonb_array_elements((p_op ->> 'tags')::jsonb) t;
   END IF;
@@ -91,9 +91,11 @@ CREATE FUNCTION restore_nodes(p_run run, p_nodes jsonb) RETURNS void LANGUAGE pl
 #variable_conflict use_column
 BEGIN
   WITH added AS (
-    INSERT INTO node (run, idx, status, waiting, skipped, lane, rank, attempt, failures, losses, due_at, reason, generation, postponed)
+    INSERT INTO node (run, idx, status, waiting, skipped, lane, rank, attempt, failures, losses, due_at, reason, generation, postponed,
+                      wakes)
     SELECT p_run.key, (n ->> 0)::int, (n ->> 1)::int, (n ->> 2)::int, (n ->> 3)::int, l.key, y.rank, (n ->> 8)::int, (n ->> 9)::int,
-           (n ->> 10)::int, (n ->> 11)::bigint, n ->> 12, (n ->> 13)::int, (n ->> 14)::int
+           (n ->> 10)::int, (n ->> 11)::bigint, n ->> 12, (n ->> 13)::int, (n ->> 14)::int,
+           (n ->> 15)::int
       FROM jsonb_array_elements(p_nodes) n
            JOIN lane l ON l.queue = n ->> 4 AND l.body = n ->> 5 AND l.careful = (n ->> 6)::boolean AND l.suspect = (n ->> 7)::boolean
            JOIN layout y ON y.graph = p_run.graph AND y.idx = (n ->> 0)::int

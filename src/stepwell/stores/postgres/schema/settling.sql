@@ -23,8 +23,8 @@ BEGIN
 END $$;
 
 -- Answers the verdict on each (none: all were accepted), its run ("run": that of all), and how the runs stand.
--- A code is the attempt's status, 16 times the node's, and 256 if the body asked to be tried again later. A type is that of the
--- error, or of a skipped node the reason.
+-- A code is the attempt's status, 32 times the node's, and 512 if the body asked to be tried again later. A type is that of the
+-- error, or of a skipped node the reason. What stands for the delay of a node that is parked is how often it had been woken.
 CREATE FUNCTION settle(p_claims text[], p_ordinals integer[], p_codes integer[], p_delays bigint[],
                        p_output bytea[], p_error bytea[], p_outcome bytea[], p_types text[], p_now bigint)
 RETURNS jsonb LANGUAGE plpgsql AS $$
@@ -38,21 +38,22 @@ BEGIN
   -- Sorted once, below, and not by each aggregate; that holds as long as none of them has an ORDER BY or a DISTINCT.
   SELECT array_agg(verdict), array_agg(run),
          array_agg(ROW(attempt, run, idx, number, graph, status, node,
-                       CASE WHEN node = {N_WAITING} THEN p_now + coalesce(delay, 0) END,
+                       CASE WHEN node = {N_WAITING} AND status <> {A_PARKED} THEN p_now + coalesce(delay, 0) END,
                        0, NULL, CASE node WHEN {N_SKIPPED} THEN type END, moving, postponed, output, error, outcome, type)::ending) FILTER (WHERE verdict = 1)
     INTO v_verdicts, v_runs, v_ending
     FROM (
-      SELECT s.place, a.key AS attempt, a.run, a.idx, a.number, r.graph, s.code & 15 AS status, s.delay, s.output, s.error,
-             s.outcome, s.type, r.gate = {G_OPEN} AS moving, s.code & 256 > 0 AS postponed,
+      SELECT s.place, a.key AS attempt, a.run, a.idx, a.number, r.graph, s.code & 31 AS status, s.delay, s.output, s.error,
+             s.outcome, s.type, r.gate = {G_OPEN} AS moving, s.code & 512 > 0 AS postponed,
              CASE WHEN a.key IS NULL THEN 0 WHEN a.status = {A_RUNNING} THEN 1
-                  WHEN a.status = s.code & 15 AND a.output IS NOT DISTINCT FROM s.output
+                  WHEN a.status = s.code & 31 AND a.output IS NOT DISTINCT FROM s.output
                    AND a.error IS NOT DISTINCT FROM s.error AND a.outcome IS NOT DISTINCT FROM s.outcome THEN 2
                   ELSE 0 END AS verdict,
-             CASE WHEN l.removed THEN CASE s.code >> 4 & 15 WHEN {N_COMPLETED} THEN {N_COMPLETED} ELSE {N_CANCELLED} END
-                  WHEN NOT r.stopping THEN CASE s.code >> 4 & 15 WHEN {N_CANCELLED} THEN {N_READY} ELSE s.code >> 4 & 15 END
-                  WHEN s.code >> 4 & 15 = {N_READY} THEN {N_CANCELLED}
-                  WHEN s.code >> 4 & 15 <> {N_WAITING} THEN s.code >> 4 & 15
-                  WHEN r.status = {R_CANCELLING} THEN {N_CANCELLED}
+             CASE WHEN l.removed THEN CASE s.code >> 5 & 15 WHEN {N_COMPLETED} THEN {N_COMPLETED} ELSE {N_CANCELLED} END
+                  WHEN NOT r.stopping AND s.code & 31 = {A_PARKED} THEN parked_as(a.run, a.idx, s.delay)
+                  WHEN NOT r.stopping THEN CASE s.code >> 5 & 15 WHEN {N_CANCELLED} THEN {N_READY} ELSE s.code >> 5 & 15 END
+                  WHEN s.code >> 5 & 15 = {N_READY} THEN {N_CANCELLED}
+                  WHEN s.code >> 5 & 15 <> {N_WAITING} THEN s.code >> 5 & 15
+                  WHEN r.status = {R_CANCELLING} OR s.code & 31 = {A_PARKED} THEN {N_CANCELLED}
                   ELSE {N_FAILED} END AS node
         FROM unnest(p_claims, p_ordinals, p_codes, p_delays, p_output, p_error, p_outcome, p_types) WITH ORDINALITY
              s(claim, ordinal, code, delay, output, error, outcome, type, place)

@@ -70,7 +70,8 @@ BEGIN
     FROM (SELECT DISTINCT run, lane FROM added WHERE status = {N_READY}) a;
 END $$;
 
--- The next nodes of runs; with the last of them the gate opens, or is held for what a fork shares.
+-- The next nodes of runs; with the last of them the gate opens, is shut because the parent run is paused, or is held for what a
+-- fork shares.
 CREATE FUNCTION load_nodes(p_runs bigint[], p_now bigint) RETURNS void LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -78,7 +79,8 @@ DECLARE
 BEGIN
   PERFORM lay_out(p_runs, NULL);
   UPDATE run SET loaded = least(loaded + {NODES}, total) WHERE key = ANY(p_runs);
-  UPDATE run r SET gate = {G_OPEN}, purpose = NULL, expires_at = NULL, open = r.total, active = g.roots
+  UPDATE run r SET gate = CASE r.status WHEN {R_PAUSED} THEN {G_SHUT} ELSE {G_OPEN} END, purpose = NULL, expires_at = NULL,
+                   open = r.total, active = g.roots
     FROM graph g WHERE r.key = ANY(p_runs) AND r.loaded = r.total AND g.key = r.graph;
   v_forks := array(SELECT key FROM run WHERE key = ANY(p_runs) AND fork IS NOT NULL AND loaded = total);
   IF cardinality(v_forks) > 0 THEN
@@ -87,7 +89,7 @@ BEGIN
   PERFORM offer_runs(p_runs);
 END $$;
 
--- Rows: [id, workflow, target, digest, seed, on_failure, urgency, timeout, idempotency key, origin, tags].
+-- Rows: [id, workflow, target, digest, seed, on_failure, urgency, timeout, idempotency key, origin, tags, parent, parent_node, depth].
 -- Of each is answered: [run, existed, same content, loaded, total] or, without a run, whether the graph is there.
 CREATE FUNCTION create_runs(p_rows jsonb, p_input bytea[], p_fork bytea[], p_now bigint) RETURNS jsonb LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -104,9 +106,10 @@ BEGIN
     FROM jsonb_array_elements(p_rows) WITH ORDINALITY r(row, place);
   WITH made AS (
     INSERT INTO run (id, workflow, target, graph, status, on_failure, input, seed, urgency, timeout, idempotency_key, origin, tags,
-                     fork, gate, purpose, expires_at, total, loaded, open, active, seq, created_at, deadline_at)
+                     parent, parent_node, depth, fork, gate, purpose, expires_at, total, loaded, open, active, seq, created_at, deadline_at)
     SELECT r.row ->> 0, r.row ->> 1, r.row ->> 2, g.key, {R_PENDING}, r.row ->> 5, r.input, (r.row ->> 4)::numeric,
-           (r.row ->> 6)::bigint, (r.row ->> 7)::bigint, r.row ->> 8, r.row ->> 9, r.row ->> 10, r.fork,
+           (r.row ->> 6)::bigint, (r.row ->> 7)::bigint, r.row ->> 8, r.row ->> 9, r.row ->> 10, r.row ->> 11,
+           (r.row ->> 12)::int, (r.row ->> 13)::int, r.fork,
            CASE WHEN s.small THEN {G_OPEN} ELSE {G_HELD} END, CASE WHEN s.small THEN NULL ELSE 'load' END,
            CASE WHEN s.small THEN NULL ELSE p_now + {LOAD_LEASE} END, g.total, CASE WHEN s.small THEN g.total ELSE 0 END,
            CASE WHEN s.small THEN g.total ELSE 0 END, CASE WHEN s.small THEN g.roots ELSE 0 END, 1, p_now,

@@ -58,7 +58,9 @@ DECLARE
   v_ending ending[];
   v_runs bigint[];
 BEGIN
-  v_free := lock_free(array(SELECT key FROM run WHERE cancel_at <= p_now AND (p_run IS NULL OR key = p_run)
+  v_free := lock_free(array(SELECT key FROM run
+                               WHERE cancel_at <= p_now AND (p_run IS NULL OR key = p_run)   -- and not one that waits for child runs
+                                 AND EXISTS (SELECT FROM attempt a WHERE a.run = run.key AND a.status = {A_RUNNING} OFFSET 0)
                                ORDER BY key LIMIT p_limit));
   IF cardinality(v_free) = 0 THEN
     RETURN NULL;

@@ -110,6 +110,9 @@ CREATE TABLE run (
   fork            bytea,
   origin          text COLLATE "C",
   tags            text COLLATE "C",                 -- JSON, in order of the names
+  parent          text COLLATE "C",                 -- of a child run the id of the run of which it performs a node
+  parent_node     integer,
+  depth           integer NOT NULL DEFAULT 0,
   -- For indexes, in place of the status: that a run begins changes no index.
   ended_as        smallint GENERATED ALWAYS AS (CASE WHEN status >= 4 THEN status END) STORED,
   duration        bigint GENERATED ALWAYS AS (greatest(0, ended_at - coalesce(started_at, created_at))) STORED
@@ -128,6 +131,7 @@ CREATE INDEX run_error ON run (error, key) WHERE error IS NOT NULL;
 CREATE INDEX run_graph ON run (graph);
 CREATE INDEX run_workflow ON run (workflow, key);
 CREATE INDEX run_origin ON run (origin) WHERE origin IS NOT NULL;
+CREATE INDEX run_parent ON run (parent, key) WHERE parent IS NOT NULL;
 
 CREATE TABLE tag (
   name  text COLLATE "C" NOT NULL,
@@ -160,6 +164,7 @@ CREATE TABLE node (
   reason     text COLLATE "C",
   generation integer NOT NULL DEFAULT 0,
   postponed  integer NOT NULL DEFAULT 0,
+  wakes      integer NOT NULL DEFAULT 0,
   PRIMARY KEY (run, idx)
 ) WITH (fillfactor = 45);
 

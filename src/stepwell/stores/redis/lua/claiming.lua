@@ -80,10 +80,10 @@ local function add_grant(grants, run, ordinal, i, number)
       end
     end
   end
-  local past = node.failures + node.losses + node.generation + node.postponed + node.skipped > 0
+  local past = node.wakes or node.failures + node.losses + node.generation + node.postponed + node.skipped > 0
   local count = #grants
   grants[count + 1], grants[count + 2], grants[count + 3] = ordinal, i, number
-  grants[count + 4] = past and {node.failures, node.losses, node.generation, node.postponed, node.skipped} or false
+  grants[count + 4] = past and {node.failures, node.losses, node.generation, node.postponed, node.skipped, node.wakes or 0} or false
   grants[count + 5] = inputs or false
 end
 

@@ -89,6 +89,7 @@ end
 ops.Delete = function(op)
   local run = get_run(op.run_id)
   if not run then return {'Deleted', 1} end
+  if run.purpose == ENDED then return refused('incomplete', ENDED) end
   if run.purpose ~= 'delete' and run.purpose ~= 'restore' and run.status < R.COMPLETED then return refused('status', RUN_NAMES[run.status]) end
   run.gate, run.expires, run.changed = G.HELD, 0, true
   run.purpose, run.token = 'delete', nil

@@ -7,7 +7,7 @@
 --                              `lease:` worker -> until when, when it was renewed, for how long; `disordered`: runs were not created in the order of their numbers
 --   runs                hash   id of a run -> run
 --   keys                hash   workflow NUL idempotency key -> run
---   runs:status:S, runs:workflow:W, runs:digest:D, runs:tag: name NUL value, runs:origin:ID, runs:error:CLASS   set   run (6 bytes)
+--   runs:status:S, runs:workflow:W, runs:digest:D, runs:tag: name NUL value, runs:origin:ID, runs:error:CLASS, runs:parent:ID   set   run (6 bytes)
 --   created             set    (time, run);  run_ids: set of (id NUL run)
 --   unfinished          hash   workflow NUL target NUL digest -> how many runs that have not ended
 --   lane_texts          list   number of a lane -> its text

@@ -4,7 +4,7 @@ local stops_of, started_of -- what later files use; the rest is of this file
 
 do
 
-local LOOKED_AT, FENCED = 20000, 2000 -- nodes that one sweep looks at, and attempts that it ends, when a run is cancelled
+local SWEEP = {nodes = 20000, attempts = 2000} -- that it looks at, and that it ends, when a run is cancelled
 
 local function write_lease(worker, lease_until)
   local leases = index('leases')
@@ -81,6 +81,8 @@ local function lose(attempt)
   node.losses = node.losses + 1
   if run.stopping or layout.removed then
     status, reason = N.CANCELLED, 'worker_lost'
+  elseif node.wakes then -- no body of it was running
+    status = N.READY
   elseif layout.careful then
     status, reason = N.INTERRUPTED, 'worker_lost'
   elseif node.losses >= MAX_LOSSES then
@@ -146,8 +148,8 @@ end
 -- The running attempts of a run, in the order in which they were claimed. The rest of a large run comes with the next sweeps.
 local function running_in(run)
   local found, places = {}, {}
-  local i, wanted = run.fenced or 0, min(FENCED, run.running)
-  local first, stop = i, min(run.loaded, i + LOOKED_AT)
+  local i, wanted = run.fenced or 0, min(SWEEP.attempts, run.running)
+  local first, stop = i, min(run.loaded, i + SWEEP.nodes)
   while i < stop and #found < wanted do
     local wanted_nodes = numbers_from(i, min(stop, i + 500))
     want_rows(run.nodes, wanted_nodes)

@@ -28,6 +28,7 @@ function listing.put(run, there)
   listing.put_digest(run, there)
   for _, tag in ipairs(run.tags or NONE) do put(index(tag_set(tag)), run.packed, there) end
   if run.origin then put(index('runs:origin:' .. run.origin), run.packed, there) end
+  if run.parent then put(index('runs:parent:' .. run.parent), run.packed, there) end
   if there then note_order(run.created_at) end
   put(index('created'), timed(run.created_at, run.packed), there)
   put(index('run_ids'), run.id .. '\0' .. run.packed, there)
@@ -52,6 +53,7 @@ local function smallest(q)
   if q.workflow then offer({'runs:workflow:' .. q.workflow}) end
   if q.digest then offer({'runs:digest:' .. q.digest}) end
   if q.origin then offer({'runs:origin:' .. q.origin}) end
+  if q.parent then offer({'runs:parent:' .. q.parent}) end
   if q.error then offer({'runs:error:' .. q.error}) end
   for k = 1, #q.tags do offer({tag_set(q.tags[k])}) end
   return best
@@ -126,6 +128,7 @@ local function matches(run, q)
   if q.ended_since and not (run.ended_at and run.ended_at >= q.ended_since) then return false end
   if q.prefix and sub(run.id, 1, #q.prefix) ~= q.prefix then return false end
   if q.origin and run.origin ~= q.origin then return false end
+  if q.parent and run.parent ~= q.parent or q.roots and run.parent then return false end
   if q.error and run.error ~= q.error then return false end
   if q.since or q['until'] then
     if q.since and run.created_at < q.since or q['until'] and run.created_at >= q['until'] then return false end

@@ -2,7 +2,7 @@
 
 -- What later files use; the rest is of this file.
 local release, release_any
-local settled_as, is_removed, end_attempt, hold_back, close_gate, conclude, follow_up
+local settled_as, is_removed, end_attempt, hold_back, close_gate, shut_gate, conclude, follow_up
 local update_marks
 
 do
@@ -101,12 +101,21 @@ close_gate = function(run, purpose, arguments)
   note(run, K.gate, nil, nil, purpose)
 end
 
+-- The gate of a run that has ended. That of a child run is held by nobody, until its end is handed on.
+shut_gate = function(run)
+  run.gate = G.SHUT
+  if not run.parent then return end
+  run.gate, run.expires, run.reported, run.token, run.purpose = G.HELD, now, 0, nil, ENDED
+  set_text(run, 'arguments', '')
+end
+
 -- What follows for a run after its nodes have moved.
 conclude = function(run)
   if run.moved then add_up(run) end
   if run.gate == G.OPEN then
     if run.open == 0 and run.failed == 0 then
-      run.status, run.gate, run.ended_at = R.COMPLETED, G.SHUT, now
+      run.status, run.ended_at = R.COMPLETED, now
+      shut_gate(run)
       note(run, K.run, nil, nil, RUN_NAMES[R.COMPLETED])
     elseif run.failed > run.tolerated and run.on_failure == 'pause' then
       run.status, run.gate = R.PAUSED, G.SHUT
@@ -116,7 +125,8 @@ conclude = function(run)
       close_gate(run, 'failed')
     end
   elseif run.status == R.CANCELLING and run.active == 0 then
-    run.status, run.gate, run.ended_at, run.cancel_at = R.CANCELLED, G.SHUT, now, nil
+    run.status, run.ended_at, run.cancel_at = R.CANCELLED, now, nil
+    shut_gate(run)
     note(run, K.run, nil, nil, RUN_NAMES[R.CANCELLED])
   end
 end
@@ -148,16 +158,29 @@ local function judge(op, k, attempt)
   return same and 'r' or 'f'
 end
 
+-- What becomes of a node that is parked, and `asked` without that.
+local function park(op, k, node, asked)
+  if asked ~= N.WAITING then return N.CANCELLED end
+  local wakes = node.wakes or 0
+  if op.child then node.wakes = wakes + 1 end
+  return wakes == (settled(op, 'wakes', k) or 0) and N.WAITING or N.READY
+end
+
 local function accept(op, k, attempt)
-  local run, ended_as = attempt.run, op.status[k]
+  local run, ended_as, due = attempt.run, op.status[k], nil
   for n = 1, #PAYLOADS do attempt[PAYLOADS[n]] = kept(run, settled(op, PAYLOADS[n], k)) end
   local class = settled(op, 'error_type', k)
   attempt.error_type = class ~= '' and class or nil
   for n, line in ipairs(settled(op, 'lines', k) or NONE) do lines.add(attempt, RECORDED + n - 1, line[1], args[line[2]], now) end
   local status = settled_as(op.node[k], run, is_removed(run, attempt.i))
+  if ended_as == A.PARKED then
+    status = park(op, k, get_node(run, attempt.i), status)
+  elseif status == N.WAITING then
+    due = now + (settled(op, 'delay', k) or 0)
+  end
   local node = end_attempt(attempt, ended_as, status)
   if status == N.SKIPPED then node.reason = settled(op, 'reason', k) or nil end
-  set_due(run, node, status == N.WAITING and now + (settled(op, 'delay', k) or 0) or nil)
+  set_due(run, node, due)
   if ended_as == A.FAILED or ended_as == A.TIMED_OUT then
     if settled(op, 'postponed', k) then node.postponed = node.postponed + 1 else node.failures = node.failures + 1 end
   end

@@ -55,7 +55,7 @@ function reading.ListNodes(q)
     local layout = layout_of(graph, n.i)
     insert(rows, {
       n.i, layout.id, n.status, n.attempt, n.waiting, n.skipped, n.failures, n.losses, {lane_text(layout.lane), is_suspect(n)},
-      n.due_at or false, n.reason or false, n.generation, n.postponed,
+      n.due_at or false, n.reason or false, n.generation, n.postponed, n.wakes or 0,
     })
     if #rows >= q.limit then last = n.i end
     return #rows >= q.limit

@@ -17,6 +17,7 @@ local function restore_nodes(run, rows)
       for _, name in ipairs({'attempt', 'waiting', 'skipped', 'failures', 'losses', 'reason', 'generation', 'postponed'}) do
         node[name] = row[name]
       end
+      if row.wakes > 0 then node.wakes = row.wakes end
       run.loaded = run.loaded + 1
       touch(run, node)
       set_due(run, node, row.due_at)

@@ -1,6 +1,6 @@
 -- Ops that change what a run is: creation, switching graphs, sharing, gates, rewrites, deletion.
 
-local admit, run_of_key, keep_key -- what later files use; the rest is of this file
+local admit, run_of_key, keep_key, refuse_create, create -- what later files use; the rest is of this file
 
 do
 
@@ -43,7 +43,7 @@ local function load_nodes(run, graph)
   add_nodes(run, graph)
   if run.loaded == graph.total then
     add_up(run)
-    run.gate, run.expires, run.purpose = G.OPEN, nil, nil
+    run.gate, run.expires, run.purpose = run.status == R.PAUSED and G.SHUT or G.OPEN, nil, nil
     local fork = text(run, 'fork')
     if fork then close_gate(run, 'fork', fork) end
   end
@@ -66,24 +66,36 @@ keep_key = function(run, op)
   later('HSET', P .. 'keys', key, run.name)
 end
 
-ops.Create = function(op)
-  op.input, op.fork = args[op.input], op.fork and args[op.fork]
-  local run = get_run(op.run_id) or op.idempotency_key and run_of_key(op)
+local function existing(op) return get_run(op.run_id) or op.idempotency_key and run_of_key(op) end
+
+-- Why this run cannot be created.
+refuse_create = function(op)
+  local run = existing(op)
   if run then
-    if run.workflow ~= op.workflow or text(run, 'input') ~= op.input then return refused('conflict', run.id) end
-    return {'Created', run.id, 1, run.loaded, get_graph(run.digest).total}
+    local same = run.workflow == op.workflow and text(run, 'input') == args[op.input]
+    return not same and refused('conflict', run.id)
   end
   local graph = get_graph(op.digest)
   if not graph then return refused('unknown', 'graph ' .. op.digest) end
-  if graph.loaded < graph.total then return refused('incomplete', 'graph ' .. op.digest) end
-  op.status, op.created_at, op.deadline_at = R.PENDING, now, op.timeout and now + op.timeout
+  return graph.loaded < graph.total and refused('incomplete', 'graph ' .. op.digest)
+end
+
+-- `reason`: why it is paused from the beginning, if it is.
+create = function(op, reason)
+  local run = existing(op)
+  if run then return {'Created', run.id, 1, run.loaded, get_graph(run.digest).total} end
+  local graph = get_graph(op.digest)
+  op.input, op.fork = args[op.input], op.fork and args[op.fork]
+  op.status, op.created_at, op.deadline_at = reason and R.PAUSED or R.PENDING, now, op.timeout and now + op.timeout
   run = admit(op, graph, 'load')
-  run.expires = now + LOAD_LEASE
+  run.reason, run.expires = reason, now + LOAD_LEASE
   if op.idempotency_key then keep_key(run, op) end
   note(run, K.created)
   load_nodes(run, graph)
   return {'Created', run.id, 0, run.loaded, graph.total}
 end
+
+ops.Create = function(op) return refuse_create(op) or create(op) end
 
 ops.AddNodes = function(op)
   local run = get_run(op.run_id)
@@ -125,6 +137,8 @@ ops.SwitchGraph = function(op)
   end
   return {'GraphSwitched', run.loaded, graph.total}
 end
+
+do
 
 local SHARED_PAYLOADS = {'output', 'outcome'}
 local SHARED_LINES = {effect = true, payload = true, checkpoint = true}
@@ -174,6 +188,8 @@ ops.Share = function(op)
   return {'Shared', shared}
 end
 
+end
+
 local function refuse_gate(op, run)
   local held = run.gate == G.HELD
   if op.token == run.last_token then return refused('gate_lost', 'what this request was for is done') end
@@ -219,6 +235,7 @@ local function rewrite_node(run, row)
   node.reason = row.reason
   set_due(run, node, nil)
   if row.fresh then node.failures, node.postponed, node.losses, node.lane = 0, 0, 0, node.lane - node.lane % 2 end
+  if row.anew then node.wakes = nil end
   note(run, K.rewrote, row.index, node.attempt, row.status)
   return true
 end
@@ -311,6 +328,7 @@ local function finish(run, op)
     if moved and run.timeout then run.deadline_at = now + run.timeout end
   else
     run.gate = G.SHUT
+    if moved and op.status >= R.COMPLETED then shut_gate(run) end
   end
   run.tolerated = op.tolerate and run.failed or min(run.tolerated, run.failed)
   if run.failed == 0 then run.error = nil end

@@ -52,7 +52,7 @@ _CANDIDATES = {
     ready: f"""
 SELECT n.run, r.id, n.idx, n.attempt + 1, n.failures, n.losses, (SELECT has_needs FROM graph WHERE key = r.graph),
        n.generation, r.heals, r.seq, r.started_at IS NULL OR r.status < {R_RUNNING}, n.postponed,
-       n.skipped
+       n.skipped, n.wakes
 {ready}"""
     for ready in (_OF_RUN, _OF_RUNS, _OF_FOUND)
 }
@@ -109,7 +109,7 @@ SELECT g.run, r.seq + 1 - row_number() OVER (PARTITION BY g.run ORDER BY g.ord D
 """
 _GRANTS = f"""
 SELECT json_group_array(json_array(a.key % {ORDINALS}, r.id, a.idx, a.number, n.failures, n.losses, n.generation, r.heals,
-                                   n.postponed, n.skipped)),
+                                   n.postponed, n.skipped, n.wakes)),
        max(g.has_needs)
   FROM (SELECT key, run, idx, number FROM attempt
          WHERE key BETWEEN :claim * {ORDINALS} AND :claim * {ORDINALS} + {ORDINALS - 1} AND status = {A_RUNNING}
@@ -230,10 +230,9 @@ def _grants(tx: Transaction, op: Claim, key: int) -> tuple[Grant, ...]:
             tuple(inputs.get(ordinal, ())),
             generation,
             heals,
-            postponed,
-            skipped,
+            *counts,
         )
-        for ordinal, run, idx, number, failures, losses, generation, heals, postponed, skipped in json.loads(rows)
+        for ordinal, run, idx, number, failures, losses, generation, heals, *counts in json.loads(rows)
     )
 
 

@@ -7,8 +7,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from ....base.ids import RunId
-from ....core.model import Receipt, Refusal, Refused, ops, receipts
-from ....core.store.rules.codes import G_HELD, G_OPEN, KIND_CODE, N_PENDING, N_READY, ORDINALS, R_PENDING, RUN_STATUS
+from ....core.model import ENDED, Receipt, Refusal, Refused, ops, receipts
+from ....core.store.rules.codes import (
+    G_HELD,
+    G_OPEN,
+    G_SHUT,
+    KIND_CODE,
+    N_PENDING,
+    N_READY,
+    ORDINALS,
+    R_PENDING,
+    RUN_STATUS,
+)
 from ..limits import LIMITS
 from ..payloads import Packer, keep
 from .attempts import of_run
@@ -65,19 +75,20 @@ _CREATING = """
 INSERT INTO temp.creating
 SELECT j.key, j.value ->> 0, j.value ->> 1, j.value ->> 2, g.key, g.loaded = g.total,
        substr(:bytes, j.value ->> 4, j.value ->> 5), j.value ->> 6, j.value ->> 7, j.value ->> 8, j.value ->> 9,
-       j.value ->> 10, unhex(j.value ->> 11), j.value ->> 12, j.value ->> 13,
+       j.value ->> 10, unhex(j.value ->> 11), j.value ->> 12, j.value ->> 13, j.value ->> 14, j.value ->> 15, j.value ->> 16,
        coalesce((SELECT key FROM run WHERE id = j.value ->> 0),
                 (SELECT key FROM run WHERE workflow = j.value ->> 1 AND idempotency_key = j.value ->> 10))
   FROM json_each(:ops) j LEFT JOIN graph g ON g.digest = j.value ->> 3
 """
 _CREATE = f"""
 INSERT INTO run (id, workflow, target, graph, status, on_failure, input, seed, urgency, idempotency_key, timeout,
-                 gate, purpose, expires_at, total, loaded, open, active, seq, created_at, deadline_at, fork, origin, tags)
+                 gate, purpose, expires_at, total, loaded, open, active, seq, created_at, deadline_at, fork, origin, tags,
+                 parent, parent_node, depth)
 SELECT c.id, c.workflow, c.target, c.graph, {R_PENDING}, c.on_failure, c.input, c.seed, c.urgency, c.idempotency_key,
        c.timeout, iif(g.total <= {LIMITS.nodes}, {G_OPEN}, {G_HELD}), iif(g.total <= {LIMITS.nodes}, NULL, 'load'),
        iif(g.total <= {LIMITS.nodes}, NULL, :now + {ops.LOAD_LEASE}), g.total, min(g.total, {LIMITS.nodes}),
        iif(g.total <= {LIMITS.nodes}, g.total, 0), iif(g.total <= {LIMITS.nodes}, g.roots, 0), 1, :now, :now + c.timeout,
-       c.fork, c.origin, c.tags
+       c.fork, c.origin, c.tags, c.parent, c.parent_node, c.depth
   FROM temp.creating c CROSS JOIN graph g ON g.key = c.graph
  WHERE c.existing IS NULL AND c.complete ORDER BY c.ord
 """
@@ -108,7 +119,8 @@ SELECT t.value ->> 0, t.value ->> 1, r.key
  WHERE c.existing IS NULL AND c.complete
 """
 _CREATED = """
-SELECT r.key, c.graph, r.id, r.workflow = c.workflow AND r.input = c.input, c.existing IS NOT NULL, r.loaded, r.total
+SELECT r.key, c.graph, c.complete, r.id, r.workflow = c.workflow AND r.input = c.input, c.existing IS NOT NULL, r.loaded,
+       r.total
   FROM temp.creating c LEFT JOIN run r ON r.key = coalesce(c.existing, (SELECT key FROM run WHERE id = c.id))
  ORDER BY c.ord
 """
@@ -116,15 +128,7 @@ _NEW_FORKS = "SELECT id FROM temp.creating WHERE existing IS NULL AND complete A
 
 
 def create(tx: Transaction, creations: Sequence[ops.Create]) -> list[Receipt]:
-    packer = Packer()
-    rows = []
-    for op in creations:
-        tags = json.dumps(op.tags) if op.tags else None
-        fork = None if op.fork is None else op.fork.hex()
-        options = (str(op.seed), op.on_failure, -op.priority, op.timeout, op.idempotency_key, fork, op.origin, tags)
-        rows.append((op.run_id, op.workflow, op.target, op.digest, *packer.add(op.input), *options))
-    tx.db.execute("DELETE FROM temp.creating")
-    tx.db.execute(_CREATING, {"ops": json.dumps(rows), "bytes": packer.joined})
+    _fill(tx, creations)
     tx.db.execute(_CREATE, {"now": tx.now})
     if tx.db.changes():
         tx.db.execute(_CREATE_NODES)
@@ -137,12 +141,39 @@ def create(tx: Transaction, creations: Sequence[ops.Create]) -> list[Receipt]:
     return [_created(tx, op, row) for op, row in zip(creations, tx.all(_CREATED), strict=True)]
 
 
-def _created(tx: Transaction, op: ops.Create, row: Any) -> Receipt:
-    key, graph, run, same, existed, loaded, total = row
-    if run is None:
+def _fill(tx: Transaction, creations: Sequence[ops.Create]) -> None:
+    packer = Packer()
+    rows = []
+    for op in creations:
+        tags = json.dumps(op.tags) if op.tags else None
+        fork = None if op.fork is None else op.fork.hex()
+        options = (str(op.seed), op.on_failure, -op.priority, op.timeout, op.idempotency_key, fork, op.origin, tags)
+        above = (op.parent, op.parent_node, op.depth)
+        rows.append((op.run_id, op.workflow, op.target, op.digest, *packer.add(op.input), *options, *above))
+    tx.db.execute("DELETE FROM temp.creating")
+    tx.db.execute(_CREATING, {"ops": json.dumps(rows), "bytes": packer.joined})
+
+
+def refuse_create(tx: Transaction, op: ops.Create) -> Refused | None:
+    """Why this run cannot be created."""
+    _fill(tx, [op])
+    return _refused(op, tx.one(_CREATED))
+
+
+def _refused(op: ops.Create, row: Any) -> Refused | None:
+    _, graph, complete, run, same, existed, *_ = row
+    if existed:
+        return None if same else Refused(Refusal.CONFLICT, run)
+    if not complete:
         return Refused(Refusal.UNKNOWN if graph is None else Refusal.INCOMPLETE, f"graph {op.digest}")
-    if existed and not same:
-        return Refused(Refusal.CONFLICT, run)
+    return None
+
+
+def _created(tx: Transaction, op: ops.Create, row: Any) -> Receipt:
+    refused = _refused(op, row)
+    if refused is not None:
+        return refused
+    key, _, _, run, _, existed, loaded, total = row
     if not existed:
         keep(tx.db, key, op.input)
     return receipts.Created(RunId(run), bool(existed), loaded, total)
@@ -152,8 +183,9 @@ _NEXT_NODES = f"""{_ADD_NODES}
   FROM run r CROSS JOIN layout l ON l.graph = r.graph AND l.idx >= r.loaded AND l.idx < r.loaded + {LIMITS.nodes}
  WHERE r.key = ?
 """
+# One that is not PENDING was created PAUSED, because its parent was, and stays so.
 _LOADED = f"""
-UPDATE run SET gate = {G_OPEN}, purpose = NULL, expires_at = NULL, open = total,
+UPDATE run SET gate = iif(status = {R_PENDING}, {G_OPEN}, {G_SHUT}), purpose = NULL, expires_at = NULL, open = total,
                active = (SELECT roots FROM graph WHERE key = run.graph)
  WHERE key = ? AND loaded = total
 """
@@ -200,6 +232,8 @@ def delete(tx: Transaction, op: ops.Delete) -> Receipt:
     if row is None:
         return receipts.Deleted(True)
     key, status, purpose = row
+    if purpose == ENDED:
+        return Refused(Refusal.INCOMPLETE, ENDED)
     if purpose not in ("delete", "restore") and not RUN_STATUS[status].terminal:
         return Refused(Refusal.STATUS, RUN_STATUS[status])
     tx.db.execute(_HOLD_FOR_DELETION, (op.limit, key))

@@ -13,7 +13,7 @@ from typing import Any
 import apsw
 
 from ....base.ids import RunId
-from ....core.model import NODE_FAILED, RunNews
+from ....core.model import ENDED, NODE_FAILED, RunNews
 from ....core.store.rules.codes import (
     A_FAILED,
     A_TIMED_OUT,
@@ -95,12 +95,13 @@ CREATE TEMP TABLE granted (
   ord INTEGER PRIMARY KEY, run INTEGER, idx INTEGER, number INTEGER, graph INTEGER, failures INTEGER, losses INTEGER
 );
 CREATE TEMP TABLE changing (
-  ord INTEGER PRIMARY KEY, idx INTEGER, status INTEGER, reason TEXT, fresh INTEGER, was INTEGER, attempt INTEGER, ok INTEGER
+  ord INTEGER PRIMARY KEY, idx INTEGER, status INTEGER, reason TEXT, fresh INTEGER, anew INTEGER, was INTEGER, attempt INTEGER,
+  ok INTEGER
 );
 CREATE TEMP TABLE creating (
   ord INTEGER PRIMARY KEY, id TEXT, workflow TEXT, target TEXT, graph INTEGER, complete INTEGER, input BLOB, seed TEXT,
   on_failure TEXT, urgency INTEGER, timeout INTEGER, idempotency_key TEXT, fork BLOB, origin TEXT, tags TEXT,
-  existing INTEGER
+  parent TEXT, parent_node INTEGER, depth INTEGER, existing INTEGER
 );
 """
 
@@ -273,8 +274,20 @@ def _conclude(tx: Transaction, rows: list[Any]) -> bool:
 def _end_runs(tx: Transaction, runs: list[int], status: int) -> None:
     unmark_ready(tx, runs)
     tx.execute(_END_RUNS, {"now": tx.now, "runs": json.dumps(runs), "status": status})
+    hold_ended(tx, runs)
     tx.execute("DELETE FROM held WHERE run IN (SELECT value FROM json_each(?))", (json.dumps(runs),))
     note_runs(tx, runs, status)
+
+
+_HOLD_ENDED = f"""
+UPDATE run SET gate = {G_HELD}, token = NULL, purpose = '{ENDED}', arguments = x'', expires_at = :now, reported_until = 0
+ WHERE parent IS NOT NULL AND key IN (SELECT value FROM json_each(:runs))
+"""
+
+
+def hold_ended(tx: Transaction, runs: list[int]) -> None:
+    """Hold the gates of those of these ended runs that perform nodes, until somebody hands their ends on."""
+    tx.execute(_HOLD_ENDED, {"now": tx.now, "runs": json.dumps(runs)})
 
 
 _MARK_READY = f"""

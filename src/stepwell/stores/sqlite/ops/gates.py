@@ -9,7 +9,7 @@ from ....core.store.rules import codes
 from ....core.store.rules.verdicts import GateFacts, illegal_move, refuse_gate
 from ..payloads import held_form, keep
 from .deriving import derive
-from .ending import Transaction, mark_ready, news, note_gates, note_runs, unmark_ready
+from .ending import Transaction, hold_ended, mark_ready, news, note_gates, note_runs, unmark_ready
 from .leases import next_due
 
 _HOLD = f"""
@@ -46,15 +46,15 @@ SELECT total(status {_OPEN}) AS open, total(status {_ACTIVE}) AS active, total(s
 # A node that does not exist, or comes a second time in the op, is refused like one that has changed.
 _CHANGING = """
 INSERT INTO temp.changing
-SELECT j.key, j.value ->> 0, j.value ->> 1, j.value ->> 2, j.value ->> 3, n.status, n.attempt,
-       n.status IS j.value ->> 4 AND n.attempt IS j.value ->> 5 AND j.value ->> 6
+SELECT j.key, j.value ->> 0, j.value ->> 1, j.value ->> 2, j.value ->> 3, j.value ->> 4, n.status, n.attempt,
+       n.status IS j.value ->> 5 AND n.attempt IS j.value ->> 6 AND j.value ->> 7
   FROM json_each(:rows) j LEFT JOIN node n ON n.run = :run AND n.idx = j.value ->> 0
 """
 _CHANGE = f"""
 UPDATE node
    SET status = c.status, reason = c.reason, due_at = NULL,
        failures = iif(c.fresh, 0, node.failures), losses = iif(c.fresh, 0, node.losses),
-       postponed = iif(c.fresh, 0, node.postponed),
+       postponed = iif(c.fresh, 0, node.postponed), wakes = iif(c.anew, 0, node.wakes),
        generation = node.generation + (c.was = {codes.N_COMPLETED}),
        lane = iif(c.fresh, (SELECT l.lane FROM layout l WHERE l.graph = :graph AND l.idx = node.idx), node.lane)
   FROM temp.changing c WHERE c.ok AND c.status <> c.was AND node.run = :run AND node.idx = c.idx
@@ -100,6 +100,8 @@ def rewrite(tx: Transaction, op: ops.Rewrite) -> Receipt:
     if op.finish.open_gate and not derive(tx, key, graph, total):
         return receipts.Rewritten(news(tx, [key])[key], finished=False)
     _finish(tx, key, op.finish)
+    if op.finish.status.terminal and op.finish.status is not codes.RUN_STATUS[status]:
+        hold_ended(tx, [key])
     return receipts.Rewritten(news(tx, [key], moved=[key])[key])
 
 
@@ -108,7 +110,10 @@ def _change(tx: Transaction, run: int, graph: int, op: ops.Rewrite) -> list[int]
     first = {row.index: row for row in reversed(op.rows)}
     code = codes.NODE_CODE
     rows = [
-        (row.index, code[row.status], row.reason, row.fresh, code[row.was], row.was_attempt, row is first[row.index])
+        (
+            *(row.index, code[row.status], row.reason, row.fresh, row.anew),
+            *(code[row.was], row.was_attempt, row is first[row.index]),
+        )
         for row in op.rows
     ]
     tx.db.execute("DELETE FROM temp.changing")

@@ -82,18 +82,19 @@ def stops(tx: Transaction, worker: str, limit: int = 10_000) -> tuple[AttemptId,
     return tuple(attempt_id(claim, ordinal) for claim, ordinal in tx.all(_STOPS, (worker, limit)))
 
 
-# The node runs again, unless it must not (careful), or has lost too many workers.
+# The node runs again, unless it must not (careful), or has lost too many workers. If a run performs it, no body was running.
 _LOSE = f"""
 INSERT INTO temp.ending {_COLUMNS}
 SELECT a.key, a.run, a.idx, a.number, r.graph, 1, {codes.A_LOST},
-       CASE WHEN r.stopping OR l.removed THEN {codes.N_CANCELLED} WHEN home.careful THEN {codes.N_INTERRUPTED}
+       CASE WHEN r.stopping OR l.removed THEN {codes.N_CANCELLED} WHEN n.wakes THEN {codes.N_READY}
+            WHEN home.careful THEN {codes.N_INTERRUPTED}
             WHEN n.losses + 1 >= {MAX_LOSSES} THEN {codes.N_FAILED} ELSE {codes.N_READY} END,
        :error, :error_type, 1,
-       CASE WHEN r.stopping OR l.removed OR home.careful THEN NULL
+       CASE WHEN r.stopping OR l.removed OR n.wakes OR home.careful THEN NULL
             WHEN n.losses + 1 < {SUSPECT_AFTER} OR n.losses + 1 >= {MAX_LOSSES} THEN NULL
             ELSE (SELECT key FROM lane WHERE (queue, body, careful, suspect) = (home.queue, home.body, home.careful, 1)) END,
-       CASE WHEN r.stopping OR l.removed OR home.careful OR n.losses + 1 >= {MAX_LOSSES} THEN 'worker_lost' END,
-       0
+       CASE WHEN r.stopping OR l.removed THEN 'worker_lost' WHEN n.wakes THEN NULL
+            WHEN home.careful OR n.losses + 1 >= {MAX_LOSSES} THEN 'worker_lost' END, 0
   FROM worker w CROSS JOIN held h ON h.worker = w.id CROSS JOIN run r ON r.key = h.run
        CROSS JOIN {RUNNING.format(run="h.run")} AND a.worker = w.id
        CROSS JOIN layout l ON l.graph = r.graph AND l.idx = a.idx CROSS JOIN lane home ON home.key = l.lane
@@ -155,7 +156,7 @@ SELECT n.lane, r.graph, r.workflow, r.urgency, r.key
 """
 _NEXT_OF_RUNS = f"""
 UPDATE run SET due_at = (SELECT min(n.due_at) FROM node n INDEXED BY node_due
-                          WHERE n.run = run.key AND n.status = {codes.N_WAITING})
+                          WHERE n.run = run.key AND n.status = {codes.N_WAITING} AND n.due_at IS NOT NULL)
  WHERE key IN (SELECT value FROM json_each(?))
 """
 _WAKE = f"""

@@ -29,13 +29,15 @@ from .leases import next_due
 
 _INSERT = f"""
 INSERT INTO run (id, workflow, target, graph, status, on_failure, input, seed, urgency, idempotency_key, timeout,
-                 gate, purpose, total, loaded, open, active, seq, created_at, deadline_at, fork, origin, tags)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {codes.G_HELD}, 'restore', ?, 0, 0, 0, 0, ?, ?, ?, ?, ?)
+                 gate, purpose, total, loaded, open, active, seq, created_at, deadline_at, fork, origin, tags,
+                 parent, parent_node, depth)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {codes.G_HELD}, 'restore', ?, 0, 0, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _NODE = """
 INSERT OR IGNORE INTO node (run, idx, status, waiting, skipped, lane, rank, attempt, failures, losses, due_at, reason,
-                            generation, postponed)
-SELECT ?1, l.idx, ?3, ?4, ?5, ?6, l.rank, ?7, ?8, ?9, ?10, ?11, ?12, ?13 FROM layout l WHERE l.graph = ?14 AND l.idx = ?2
+                            generation, postponed, wakes)
+SELECT ?1, l.idx, ?3, ?4, ?5, ?6, l.rank, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14
+  FROM layout l WHERE l.graph = ?15 AND l.idx = ?2
 """
 _ATTEMPT = """
 INSERT OR IGNORE INTO attempt (key, run, idx, number, status, claim, worker, started_at, ended_at, output, error, outcome)
@@ -111,7 +113,8 @@ def _insert(tx: Transaction, row: RunRow, graph: int, total: int) -> int:
     status, tags = codes.RUN_CODE[row.status], json.dumps(row.tags) if row.tags else None
     values = (
         row.id, row.workflow, row.target, graph, status, row.on_failure, held_form(row.input), str(row.seed), -row.priority,
-        row.idempotency_key, row.timeout, total, row.created_at, row.deadline_at, row.fork, row.origin, tags,
+        row.idempotency_key, row.timeout, total, row.created_at, row.deadline_at, row.fork, row.origin, tags, row.parent,
+        row.parent_node, row.depth,
     )  # fmt: skip
     tx.db.execute(_INSERT, values)
     run = tx.db.last_insert_rowid()
@@ -124,9 +127,10 @@ def _add(tx: Transaction, run: int, graph: int, op: Restore) -> None:
     tx.lanes.add(tx.db, {node.lane for node in op.nodes})
     for node in op.nodes:
         lane = tx.lanes.key(tx.db, node.lane)
-        counts = (node.attempt, node.failures, node.losses, node.due_at, node.reason, node.generation, node.postponed)
+        counts = (node.attempt, node.failures, node.losses, node.due_at, node.reason)
+        more = (node.generation, node.postponed, node.wakes)
         status = codes.NODE_CODE[node.status]
-        tx.db.execute(_NODE, (run, node.index, status, node.waiting, node.skipped, lane, *counts, graph))
+        tx.db.execute(_NODE, (run, node.index, status, node.waiting, node.skipped, lane, *counts, *more, graph))
     for attempt in op.attempts:
         _add_attempt(tx, run, attempt)
     tx.db.executemany(_JOURNAL, [(run, *_journal_values(entry)) for entry in op.journal])

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from ....base.ids import split_attempt_id
-from ....core.model import RECORDED, Append, NodeStatus, Receipt, Settle, may_settle
+from ....core.model import RECORDED, Append, AttemptStatus, NodeStatus, Receipt, Settle
 from ....core.model.receipts import Appended, Refusal, Refused, Settled
 from ....core.store.rules.codes import (
     A_FAILED,
@@ -74,6 +74,15 @@ UPDATE node SET failures = node.failures - 1, postponed = node.postponed + 1
  WHERE e.verdict = 1 AND e.status IN ({A_FAILED}, {A_TIMED_OUT}) AND e.ord IN (SELECT value FROM json_each(?))
    AND node.run = e.run AND node.idx = e.idx
 """
+# What `_SETTLING` has found for a node that is to wait: it waits until it is woken, unless that has happened meanwhile.
+_PARK = f"""
+UPDATE temp.ending
+   SET due_at = NULL,
+       node = CASE WHEN node <> {N_WAITING} THEN {N_CANCELLED}
+                   WHEN (SELECT n.wakes FROM node n WHERE n.run = ending.run AND n.idx = ending.idx) = p.value ->> 1
+                   THEN {N_WAITING} ELSE {N_READY} END
+  FROM json_each(?) p WHERE ord = p.value ->> 0
+"""
 _NO_ATTEMPT = ("", 0)
 _AGAIN = (NodeStatus.READY, NodeStatus.CANCELLED)
 """Settlements after which a node may have to run again: a CANCELLED one does if the stop was withdrawn."""
@@ -83,7 +92,7 @@ def settle(tx: Transaction, ops: Sequence[Settle]) -> list[Receipt]:
     receipts = settle_few(tx, ops)
     if receipts is not None:
         return receipts
-    legal = [may_settle(op.status, op.node) for op in ops]
+    legal = [op.legal for op in ops]
     lines = [
         Append(op.attempt, index, kind, data)
         for op, allowed in zip(ops, legal, strict=True)
@@ -95,12 +104,15 @@ def settle(tx: Transaction, ops: Sequence[Settle]) -> list[Receipt]:
     tx.execute("DELETE FROM temp.ending")
     packer = Packer()
     _fill(tx, ops, legal, packer)
+    parks = [(place, op.wakes) for place, op in enumerate(ops) if op.status is AttemptStatus.PARKED]
+    if parks:
+        tx.execute(_PARK, (json.dumps(parks),))
     apply_ending(tx)
     if any(op.error for op in ops):
         note_errors(tx)
     if postponed := [place for place, op in enumerate(ops) if op.postponed]:
         tx.execute(_POSTPONE, (json.dumps(postponed),))
-    if any(op.node in _AGAIN for op in ops):
+    if parks or any(op.node in _AGAIN for op in ops):
         run_again(tx)
     if any(op.node is NodeStatus.WAITING for op in ops):
         tx.execute(_DUE)

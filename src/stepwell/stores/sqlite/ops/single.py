@@ -14,7 +14,7 @@ from typing import NamedTuple
 from ....base.ids import ClaimId, RunId, attempt_id, split_attempt_id
 from ....core.model import AttemptStatus, Claim, GateState, NodeStatus, OnFailure, RunStatus, Settle
 from ....core.model.receipts import Grant, Receipt, RunNews, Settled
-from ....core.model.status import may_settle, settled_as
+from ....core.model.status import settled_as
 from ....core.store.rules.codes import (
     A_FAILED,
     A_RUNNING,
@@ -52,11 +52,11 @@ _ATTEMPT = f"""
 SELECT a.key, a.idx, a.number, a.status, r.stopping,
        r.heals OR (r.fork IS NOT NULL AND (SELECT l.removed FROM layout l WHERE l.graph = r.graph AND l.idx = a.idx)),
        ({ANY_STOPS}), r.key, r.id, r.graph, r.workflow, r.urgency, r.due_at, r.marked, r.status, r.gate, r.purpose, r.open,
-       r.active, r.failed, r.seq, r.on_failure, r.tolerated
+       r.active, r.failed, r.seq, r.on_failure, r.tolerated, r.parent
   FROM claim c CROSS JOIN attempt a ON a.key = c.key * {ORDINALS} + ?2 CROSS JOIN run r ON r.key = a.run WHERE c.id = ?1
 """
 _END = "UPDATE attempt SET status = ?, ended_at = ?, output = ?, error = ?, outcome = ?, record = ? WHERE key = ?"
-_MOVE = "UPDATE node SET status = ?, due_at = ?, reason = ?, failures = failures + ? WHERE run = ? AND idx = ?"
+MOVE = "UPDATE node SET status = ?, due_at = ?, reason = ?, failures = failures + ? WHERE run = ? AND idx = ?"
 _CHILDREN = """
 SELECT n.idx, n.waiting, n.status, n.lane FROM edge CROSS JOIN node n ON n.run = ?1 AND n.idx = edge.child
  WHERE edge.graph = ?2 AND edge.parent = ?3 LIMIT 2
@@ -75,7 +75,7 @@ SELECT n.lane, count(*) FROM edge CROSS JOIN node n ON n.run = ?1 AND n.idx = ed
  WHERE edge.graph = ?2 AND edge.parent = ?3 GROUP BY n.lane
 """
 _MARK = "INSERT OR IGNORE INTO ready (lane, graph, workflow, urgency, run) VALUES (?, ?, ?, ?, ?)"
-_MARK_NODE = f"""
+MARK_NODE = f"""
 INSERT OR IGNORE INTO ready (lane, graph, workflow, urgency, run)
 SELECT n.lane, r.graph, r.workflow, r.urgency, r.key FROM run r CROSS JOIN node n ON n.run = r.key
  WHERE r.key = ? AND n.idx = ? AND r.gate = {G_OPEN}
@@ -89,7 +89,7 @@ UPDATE run SET open = 0, active = 0, seq = ?, marked = NULL, derived = 0, status
 _UNMARK = """
 DELETE FROM ready WHERE lane IN (SELECT key FROM lane) AND graph = ? AND workflow = ? AND urgency = ? AND run = ?
 """
-_NOTE = "INSERT INTO journal (run, seq, at, kind, idx, number, status) VALUES (?, ?, ?, ?, ?, ?, ?)"
+NOTE = "INSERT INTO journal (run, seq, at, kind, idx, number, status) VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 
 @dataclass(slots=True)
@@ -112,20 +112,22 @@ class _Counts:
     seq: int
     on_failure: OnFailure
     tolerated: int
+    parent: str | None
 
 
 def settle_few(tx: Transaction, ops: Sequence[Settle]) -> list[Receipt] | None:
     """Settle one attempt, or a few that completed.
 
-    None if it changed nothing, because there are more ops, an attempt is not running or asks to be tried later, a payload is
-    large, or the run was healed, so that a node may be gone.
+    None if it changed nothing, because there are more ops, an attempt is not running, parks its node or asks to be tried
+    later, a payload is large, or the run was healed, so that a node may be gone.
     """
     if len(ops) > FEW or (len(ops) > 1 and not all(op.status is AttemptStatus.COMPLETED for op in ops)):
         return None
     rows = []
     for op in ops:
-        row = None if op.postponed or _is_large(op) else tx.one(_ATTEMPT, split_attempt_id(op.attempt))
-        if row is None or row[3] != A_RUNNING or row[5] or not may_settle(op.status, op.node):
+        rare = op.postponed or op.status is AttemptStatus.PARKED or _is_large(op)
+        row = None if rare else tx.one(_ATTEMPT, split_attempt_id(op.attempt))
+        if row is None or row[3] != A_RUNNING or row[5] or not op.legal:
             return None
         rows.append(row)
     runs: dict[int, _Counts] = {}
@@ -152,7 +154,7 @@ def _settle(tx: Transaction, op: Settle, run: _Counts, attempt: tuple[int, int, 
     tx.execute(_END, (status, tx.now, op.output, op.error, op.outcome, record, key))
     due_at = tx.now + (op.delay or 0) if asked is NodeStatus.WAITING else None
     tx.execute(
-        _MOVE, (node, due_at, op.reason if node == N_SKIPPED else None, status in (A_FAILED, A_TIMED_OUT), run.key, idx)
+        MOVE, (node, due_at, op.reason if node == N_SKIPPED else None, status in (A_FAILED, A_TIMED_OUT), run.key, idx)
     )
     if due_at is not None and (run.due_at is None or due_at < run.due_at):
         tx.execute("UPDATE run SET due_at = ? WHERE key = ?", (due_at, run.key))
@@ -165,26 +167,26 @@ def _settle(tx: Transaction, op: Settle, run: _Counts, attempt: tuple[int, int, 
                 tx.execute(_MARK, (lane, run.graph, run.workflow, run.urgency, run.key))
                 run.marked = lane
     elif node == N_READY:
-        tx.execute(_MARK_NODE, (run.key, idx))
+        tx.execute(MARK_NODE, (run.key, idx))
     if node >= N_TERMINAL:
         run.open, run.active = run.open - 1, run.active - 1
     if node in (N_FAILED, N_INTERRUPTED):
         run.failed += 1
         tx.execute("UPDATE run SET error = ? WHERE key = ? AND error IS NULL", (error_type(op.error), run.key))
     run.seq += 1
-    tx.execute(_NOTE, (run.key, run.seq, tx.now, status + ENDS, idx, number, node))
+    tx.execute(NOTE, (run.key, run.seq, tx.now, status + ENDS, idx, number, node))
 
 
 def _write_counts(tx: Transaction, run: _Counts) -> RunNews:
     """Write the counts of a run, and complete, fail or pause it if they say so."""
     gate, status = GATE[run.gate], RUN_STATUS[run.status]
     follows = conclude(gate, status, run.on_failure, run.open, run.active, run.failed, run.tolerated)
-    if follows is Conclusion.COMPLETED:
+    if follows is Conclusion.COMPLETED and run.parent is None:
         gate, status, run.seq = GateState.SHUT, RunStatus.COMPLETED, run.seq + 1
         tx.execute(_UNMARK, (run.graph, run.workflow, run.urgency, run.key))
         tx.execute(_COMPLETE_RUN, (run.seq, tx.now, run.key))
         tx.execute("DELETE FROM held WHERE run = ?", (run.key,))
-        tx.execute(_NOTE, (run.key, run.seq, tx.now, KIND_CODE["run"], None, None, R_COMPLETED))
+        tx.execute(NOTE, (run.key, run.seq, tx.now, KIND_CODE["run"], None, None, R_COMPLETED))
     else:
         tx.execute(_COUNT, (run.open, run.active, run.failed, run.seq, run.marked, run.key))
         if follows is not Conclusion.NOTHING:
@@ -225,6 +227,7 @@ class Candidate(NamedTuple):
     """Whether no node of its run was started before, or the run is PENDING."""
     postponed: int
     skipped: int
+    wakes: int
 
 
 START_ATTEMPT = (
@@ -260,7 +263,7 @@ def grant_few(tx: Transaction, op: Claim, candidates: list[Candidate]) -> tuple[
         tx.execute(START_ATTEMPT, (key, node.run, node.idx, node.number, op.claim_id, op.worker, tx.now))
         tx.execute(_START_NODE, (node.number, key, node.run, node.idx))
         counts[node.run] = seq = counts[node.run] + 1
-        tx.execute(_NOTE, (node.run, seq, tx.now, KIND_CODE["claimed"], node.idx, node.number, None))
+        tx.execute(NOTE, (node.run, seq, tx.now, KIND_CODE["claimed"], node.idx, node.number, None))
     first = {node.run for node in candidates if node.first}
     for run, seq in counts.items():
         tx.execute(_HOLD, (run, op.worker))
@@ -283,4 +286,5 @@ def grant_of(claim: ClaimId, ordinal: int, node: Candidate) -> Grant:
         heals=node.heals,
         postponed=node.postponed,
         skipped=node.skipped,
+        wakes=node.wakes,
     )
