@@ -186,9 +186,13 @@ say(count)
 """
 
 DIE_SOME_TIME = """
-begun = time.perf_counter()
-ended(opened_by_another(f"{path}-whole.db"))
-usual = time.perf_counter() - begun
+def seconds(name):
+    "How long one takes that nobody kills."
+    begun = time.perf_counter()
+    ended(opened_by_another(f"{path}-whole-{name}.db"))
+    return time.perf_counter() - begun
+
+usual = min(seconds(name) for name in range(5))
 killed = 0
 chance = random.Random(0)
 for count in range(40):

@@ -6,6 +6,9 @@ from typing import NamedTuple
 
 from ...base.ids import RunId, WorkerId
 
+LOOK_BODY = "thread"
+"""The kind of slot in which a worker looks at the run that performs a node, whatever the body of the node takes."""
+
 
 class Lane(NamedTuple):
     """The READY nodes that the same workers can take for the same kind of slot."""

@@ -11,9 +11,9 @@ from ...base.ids import AttemptId, RunId
 from ...core.graph import Graph, NodeSpec
 from ...core.graph.graph import numbers_by_name
 from ...core.model import Append, Settled
+from ...core.model.lanes import LOOK_BODY
 from ...define import Bodies
 from ...history.effects.record import Line, clock_lines
-from .kinds import LOOKS
 from .log_lines import AttemptOutput
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ class Held:
         self.wakes = wakes
         """If not 0, a run performs its node: instead of its body, that run is looked at."""
         self.spec: NodeSpec = facts.specs[index]
-        self.kind = LOOKS if wakes else self.spec.body
+        self.kind = LOOK_BODY if wakes else self.spec.body
         """The kind of slot it takes."""
 
     def unwanted(self) -> bool:

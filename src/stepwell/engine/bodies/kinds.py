@@ -44,8 +44,6 @@ KINDS = {
     "process": BodyKind(_processes, "processes", claimed_ahead=False),
 }
 """By the name that nodes and lanes have for it (`NodeSpec.body`)."""
-LOOKS = "thread"
-"""Where a worker looks at the run that performs a node, wherever the body of the node runs."""
 
 
 class Limits(NamedTuple):

@@ -128,8 +128,9 @@ class Requests:
             facts.since = row.seq if news is None else news.seq
             self._work.work_on(row, facts)
             self._work_on_children(row)
-        if news is None and was_paused and row.status.completed:
-            # It was resumed with the switch to the present class, and has completed before the gate could be asked for.
+        if news is None and was_paused and (row.status.completed or row.status.moving):
+            # It was resumed with the switch to the present class, and may have completed before the gate could be asked for, or
+            # does so before anybody looks again.
             return RunNews(row.id, row.status, row.gate, row.purpose, row.open, row.active, row.failed, row.seq)
         return news
 
