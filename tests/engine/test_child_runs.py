@@ -95,6 +95,12 @@ def test_a_node_gets_the_result_of_the_run_that_performs_it(engine: Engine) -> N
     assert [str(attempt.status) for attempt in attempts] == ["PARKED", "COMPLETED"]
 
 
+def test_the_id_of_the_root_may_be_as_long_as_any(engine: Engine) -> None:
+    run = engine.run(Nightly(), run_id="r" * 200)
+    (child,) = children(engine, run)
+    assert engine.get(child.id).status == "COMPLETED"
+
+
 def test_its_seed_comes_from_its_parent(engine: Engine) -> None:
     seeds = {
         children(engine, engine.run(Nightly(), seed=seed, run_id=name))[0].seed for seed, name in ((5, "a"), (5, "b"))

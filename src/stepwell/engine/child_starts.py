@@ -35,7 +35,8 @@ class ChildStarts:
     def create(
         self, definition: Definition, run_id: RunId, *, seed: int, priority: int, tags: Mapping[str, str]
     ) -> Create:
-        return create_op(definition, run_id, seed=seed, priority=priority, tags=tags)
+        # Not as an id that people choose, which is shorter: it begins with one.
+        return create_op(definition, seed=seed, priority=priority, tags=tags)._replace(run_id=run_id)
 
     def facts(self, definition: Definition, create: Create) -> RunFacts:
         facts = facts_of(definition, create)
