@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from stepwell import Builder, Document, Engine, Run, RunFailed, Saved, Workflow, step, task
-from stepwell.core.kernel.children import MAX_DEPTH
+from stepwell.base.ids import NodeId, RunId
+from stepwell.core.kernel.children import MAX_DEPTH, child_id
 from stepwell.core.model import ENDED, PARENT_PAUSED, Delete, GateState, ListRuns, RunRow, RunStatus
 from stepwell.core.store import reader
+from stepwell.engine.worker.children import Children
 from stepwell.errors import RunConflict
 from tests.conformance.ops import enlist, work
 from tests.engine.conftest import OpenEngine
@@ -93,6 +95,32 @@ def test_a_node_gets_the_result_of_the_run_that_performs_it(engine: Engine) -> N
     assert (child.priority, child.tags, child.depth) == (3, (("team", "data"),), 1)
     attempts = reader.list_attempts(engine.store, run.id, 1)
     assert [str(attempt.status) for attempt in attempts] == ["PARKED", "COMPLETED"]
+
+
+def test_a_graph_that_was_collected_meanwhile_is_stored_again_and_the_body_not_called_again(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original, stored = Children._store_graph, list[str]()
+
+    def store_graph(self: Children, facts: Any) -> None:
+        stored.append(facts.workflow)
+        if len(stored) > 1:
+            original(self, facts)
+
+    monkeypatch.setattr(Children, "_store_graph", store_graph)
+    assert engine.run(Nightly(), wait=30).output("report") == 71
+    assert stored == ["Import", "Import"]
+    assert CALLS["imported"] == 1
+
+
+def test_a_child_that_can_never_be_created_fails_its_node(engine: Engine) -> None:
+    taken = child_id(RunId("night-1"), 0, NodeId("imported"), 1)
+    engine.run(hold_on("x"), run_id=taken)
+    run = engine.start(Nightly(), run_id="night-1").wait(30)
+    error = run.node("imported").error
+    assert error is not None
+    assert error.type == "NotStored"
+    assert taken in error.message
 
 
 def test_the_id_of_the_root_may_be_as_long_as_any(engine: Engine) -> None:

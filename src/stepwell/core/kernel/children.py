@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ...base.codec import decode
 from ...base.ids import NodeId, RunId
-from ..model import ENDED, PARENT_PAUSED, AttemptRow, AttemptStatus, NodeStatus, RunRow, RunStatus
+from ..model import PARENT_PAUSED, AttemptRow, AttemptStatus, NodeStatus, RunRow, RunStatus
 from .plans import NotNow, Plan
 
 MAX_DEPTH = 16
@@ -86,8 +86,3 @@ def told_children(
         elif goes_on and index in again and child.status in (RunStatus.FAILED, RunStatus.CANCELLED):
             told.append(ToldChild(child.id, "retry"))
     return told
-
-
-def hands_on(run: RunRow) -> bool:
-    """Whether a child run has ended and the node that it performs is still to be told."""
-    return run.purpose == ENDED

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from ...base.codec import decode, encode
 from ...base.ids import Digest, RunId
-from ...core.kernel.children import ToldChild, told_children
+from ...core.kernel.children import ToldChild, handed_to, told_children
 from ...core.kernel.plans import NotNow, Plan
 from ...core.model import (
     ENDED,
-    AttemptStatus,
+    AttemptRow,
     GetOutputs,
     GetRun,
     ListAttempts,
@@ -68,15 +68,14 @@ class ChildEnd(NamedTuple):
 def look(run_id: RunId, index: int) -> Procedure[ChildEnd]:
     """Look at the run that performs a node: the one to which the latest attempt handed it over that did so."""
     query = ListAttempts(run_id, index)
-    child: RunId | None = None
+    attempts: list[AttemptRow] = []
     while True:
         (page,) = yield Read([query])
-        for attempt in page:
-            if attempt.status is AttemptStatus.PARKED and attempt.output is not None:
-                child = RunId(decode(attempt.output)["run"])
+        attempts += page
         if page.cursor is None:
             break
         query = query._replace(after=page.cursor)
+    child = handed_to(attempts)
     if child is None:
         return ChildEnd(None, None)
     (row,) = yield Read([GetRun(child)])
