@@ -4,38 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from stepwell.core.model import ENDED, PARENT_PAUSED, GateState, RunStatus
+from stepwell.core.kernel.tree_audit import Tree, audit_tree
+from stepwell.core.model import PARENT_PAUSED, GateState, RunStatus
 from stepwell.core.store.memory.state import RunState
 
 
 def tree_problems(records: Iterable[RunState]) -> list[str]:
+    """What the auditor of trees finds, and what it cannot know of runs that move."""
     runs = {record.id: record for record in records}
     children: dict[str, list[RunState]] = {}
+    for record in sorted(runs.values(), key=lambda each: each.admission):
+        children.setdefault(record.created.parent or "", []).append(record)
     problems = []
     for record in runs.values():
-        if record.created.parent is None:
-            continue
-        if record.created.parent not in runs:
-            problems.append(f"{record.id} is an orphan")
-        children.setdefault(record.created.parent, []).append(record)
-    for parent, below in children.items():
-        if parent in runs:
-            problems += _of(runs[parent], sorted(below, key=lambda each: each.admission))
-    for record in runs.values():
-        for node in record.nodes:
-            if node.row().parked and not any(
-                each.created.parent_node == node.index for each in children.get(record.id, ())
-            ):
-                problems.append(f"{record.id}: {node.id} is parked and no run performs it")
+        below = children.get(record.id, [])
+        nodes, rows = [node.row() for node in record.nodes], [child.row() for child in reversed(below)]
+        has_parent = record.created.parent in runs
+        problems += [f"{record.id}: {each}" for each in audit_tree(Tree(record.row(), nodes, rows, has_parent, now=0))]
+        problems += _of(record, below)
     return problems
 
 
 def _of(run: RunState, children: list[RunState]) -> Iterable[str]:
     newest = {child.created.parent_node: child for child in children}
-    for node in run.nodes:
-        child = newest.get(node.index)
-        if node.row().parked and child is not None and child.status.terminal and child.purpose != ENDED:
-            yield f"{run.id}: {node.id} is parked and nobody will wake it: {child.id} is {child.status}"
     for child in children:
         current = newest[child.created.parent_node]
         going_on = not child.status.terminal and not child.status.stopping
